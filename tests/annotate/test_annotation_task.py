@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.annotate.label_aggregation import question_categories
+from evenhand.annotate.label_aggregation import CATEGORIES
 from evenhand.annotate.study import parse_task, shipped_tasks, task_text
 from evenhand.core.errors import InputError, UnknownNameError
 
@@ -41,7 +41,7 @@ def test_the_shipped_tasks_have_the_papers_categories_and_codes() -> None:
 @pytest.mark.parametrize("question", ["regard", "sentiment"])
 def test_the_regard_task_asks_what_training_reads(question: str) -> None:
     codes = parse_task(task_text("regard"), where="regard").question(question).codes
-    assert set(codes) == set(question_categories(question))  # type: ignore[arg-type]
+    assert set(codes) == set(CATEGORIES[question])  # type: ignore[arg-type]
     assert {label: code for label, code in codes.items() if code is not None} == {
         "negative": -1,
         "neutral": 0,

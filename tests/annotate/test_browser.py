@@ -13,7 +13,7 @@ from tests.chromium import PATIENCE, opened
 from tests.report.test_browser import CONTRAST
 
 from evenhand.annotate import participants
-from evenhand.annotate.answer_log import latest_answers, read_answers
+from evenhand.annotate.answer_log import latest_answers
 from evenhand.annotate.database import Database
 
 pytestmark = pytest.mark.browser
@@ -117,7 +117,7 @@ def test_two_pages_by_keyboard_alone(house: House) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("[data-done]")
     assert "All 20 texts you were given are answered and saved" in page.text_content("main")
-    labels = [one.label for one in read_answers(house.db, "a1")]
+    labels = [one.label for one in latest_answers(house.db, "a1")]
     # The order of the keys is positive, neutral, negative: four, three and three, then ten neutral ones.
     assert labels[:10] == (["positive", "neutral", "negative"] * 4)[:10]
     assert labels[10:] == ["neutral"] * 10
@@ -167,7 +167,7 @@ def test_by_touch_on_a_phone(regard: House) -> None:
         card.locator("[data-question=regard] .choice").nth(number % 6).tap()
         card.locator("[data-question=sentiment] .choice").nth(0).tap()
     seat.saved()
-    assert len(read_answers(regard.db, "a1")) == 20
+    assert len(latest_answers(regard.db, "a1")) == 20
     page.locator("#undo").tap()
     seat.saved()
     assert seat.chosen() == 19
@@ -259,7 +259,7 @@ def test_two_people_at_once_in_one_study(house: House) -> None:
         second.page.locator(".card").nth(number).locator(".choice").nth(2).tap()
     first.saved()
     second.saved()
-    labels = {who: {one.label for one in read_answers(house.db, who)} for who in ("a1", "a2")}
+    labels = {who: {one.label for one in latest_answers(house.db, who)} for who in ("a1", "a2")}
     assert labels == {"a1": {"positive"}, "a2": {"negative"}}
     assert len(latest_answers(house.db)) == 20
 
@@ -278,7 +278,7 @@ def test_a_scale_one_at_a_time(likert: House) -> None:
         page.keyboard.press("Enter")
     page.wait_for_selector("[data-done]")
     assert "All 9 texts" in page.text_content("main")
-    labels = [one.label for one in read_answers(likert.db, "a1")]
+    labels = [one.label for one in latest_answers(likert.db, "a1")]
     assert labels == ["2", "7", "5"] * 9
 
 

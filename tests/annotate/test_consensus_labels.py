@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +16,7 @@ from evenhand.annotate.label_aggregation import (
     prepare,
     read_annotations,
 )
-from evenhand.annotate.label_set import LabelSet, RatedQuestion
+from evenhand.annotate.label_set import LabelSet
 from evenhand.core.errors import InputError
 from evenhand.stats.label_scales import POLARITY
 
@@ -39,7 +41,7 @@ def annotations(rated: dict[str, tuple[str, ...]] = RATED) -> LabelSet:
     ]
     columns = ["item_id", "text", "annotator", "question", "label", "is_check"]
     table = pl.DataFrame(rows, schema=columns, orient="row")
-    return LabelSet("regard", Path("regard.csv"), table, (RatedQuestion("regard", POLARITY),), "")
+    return LabelSet("regard", Path("regard.csv"), table, (replace(POLARITY, name="regard"),), "")
 
 
 def write(path: Path, *rows: str) -> Path:
@@ -49,8 +51,7 @@ def write(path: Path, *rows: str) -> Path:
 
 def test_majorities_and_why_texts_are_dropped() -> None:
     found = aggregate_labels(annotations())
-    assert dict(zip(found.items, found.labels, strict=True)) == {"a": "positive", "b": "negative"}
-    assert found.texts == ("XYZ a", "XYZ b")
+    assert found.table.rows() == [("a", "XYZ a", "positive"), ("b", "XYZ b", "negative")]
     assert found.dropped == {"mixed": 1, "no majority": 1}
 
 
@@ -110,17 +111,17 @@ def test_three_parts_of_every_label() -> None:
         for word in words
         for number in range(3)
     }
-    found = aggregate_labels(annotations(rated))
-    divided = divide_parts(found)
-    assert {name: len(places) for name, places in divided.items()} == {"train": 63, "dev": 18, "test": 9}
-    assert sorted(place for places in divided.values() for place in places) == list(range(90))
+    table = aggregate_labels(annotations(rated)).table
+    divided = divide_parts(table)
+    assert {name: part.height for name, part in divided.items()} == {"train": 63, "dev": 18, "test": 9}
+    assert pl.concat(divided.values()).sort("id").equals(table.sort("id"))
     for name, per_label in (("train", 21), ("dev", 6), ("test", 3)):
-        labels = [found.labels[place] for place in divided[name]]
-        assert {label: labels.count(label) for label in set(labels)} == dict.fromkeys(
+        assert Counter(divided[name]["label"]) == dict.fromkeys(
             ("negative", "neutral", "positive"), per_label
         )
-    assert divided == divide_parts(found)
-    assert divided != divide_parts(found, seed=1)
+    again, other = divide_parts(table), divide_parts(table, seed=1)
+    assert all(part.equals(again[name]) for name, part in divided.items())
+    assert not divided["test"].equals(other["test"])
 
 
 def test_a_table_is_read_with_its_aliases(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_a_row_a_rating(tmp_path: Path) -> None:
     ]
     (question,) = found.questions
     # Lowest first, whatever the order of rows.
-    assert question.scale.labels == ("negative", "neutral", "positive")
+    assert question.labels == ("negative", "neutral", "positive")
     assert found.texts() == {"1": "One", "2": "Two"}
 
 
@@ -57,13 +57,13 @@ def test_a_misspelt_label_is_found_by_its_scale(tmp_path: Path) -> None:
 
 def test_labels_that_are_no_scale_have_no_order(tmp_path: Path) -> None:
     found = read_label_set(table(tmp_path / "r.csv", "1,One,a,cat", "1,One,b,dog"))
-    assert not found.questions[0].scale.is_ordered
+    assert not found.questions[0].is_ordered
     assert found.rows["code"].null_count() == 2
 
 
 def test_numbers_are_their_own_order(tmp_path: Path) -> None:
     found = read_label_set(table(tmp_path / "r.csv", "1,One,a,10", "1,One,b,9.0", "2,Two,a,2"))
-    assert found.questions[0].scale.labels == ("2", "9", "10")
+    assert found.questions[0].labels == ("2", "9", "10")
 
 
 def test_questions_in_columns_and_annotators_in_columns(tmp_path: Path) -> None:
@@ -137,6 +137,6 @@ def test_a_study_brings_texts_codes_and_checks(tmp_path: Path) -> None:
     found = read_label_set(study.folder)
     assert found.rows.height == 2 * items.height
     assert found.rows["text"].null_count() == 0
-    assert found.questions[0].scale.places[label] == question.codes[label]
+    assert found.questions[0].places[label] == question.codes[label]
     plain = found.of(question.name)
     assert plain.height == 2 * items.filter(~pl.col("is_check")).height

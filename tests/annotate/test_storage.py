@@ -12,16 +12,15 @@ import pytest
 import sqlalchemy as sa
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate import assignment, participants
+from evenhand.annotate import participants
+from evenhand.annotate.annotation_service import AnnotationService
 from evenhand.annotate.answer_log import (
     CHANGES,
     SubmittedAnswer,
     latest_answers,
-    read_answers,
     save_answers,
     utc_now,
 )
-from evenhand.annotate.assignment import ItemAssigner
 from evenhand.annotate.database import VARIABLE, Database, DatabaseError, answers
 from evenhand.annotate.label_set import LABEL_COLUMNS, read_labels
 from evenhand.annotate.participants import Person
@@ -50,7 +49,7 @@ def test_the_last_answer_counts(study: Study, place: str | None) -> None:
         ]
         save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", None)], mark="3" * 16)
         assert [one.annotator for one in latest_answers(db)] == ["a2"]
-        assert read_answers(db, "a1") == []
+        assert latest_answers(db, "a1") == []
         assert rows(db) == 4  # nothing was overwritten
 
 
@@ -90,13 +89,13 @@ def test_a_history_of_changes_has_an_end(study: Study, place: str | None) -> Non
             label = "positive" if number % 2 else "negative"
             save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", label)], mark=f"{number:016x}")
         # The last change is not refused: it counts.
-        assert read_answers(db, "a1")[-1].label == "positive"
+        assert latest_answers(db, "a1")[-1].label == "positive"
         assert rows(db) == CHANGES + 2
         # The last submission is still one that was stored, should it come again.
         save_answers(
             db, "a1", [SubmittedAnswer(first, "sentiment", "negative")], mark=f"{3 * CHANGES - 1:016x}"
         )
-        assert read_answers(db, "a1")[-1].label == "positive"
+        assert latest_answers(db, "a1")[-1].label == "positive"
 
 
 def _modes(folder: Path) -> dict[str, int]:
@@ -115,7 +114,7 @@ def test_only_the_owner_can_read_answers(study: Study, tmp_path: Path) -> None:
         for path in study.folder.glob("labels.db*"):
             path.chmod(0o644)
         with Database(study) as again:
-            assert participants.list_invited(again) == ["a1", "a2"]
+            assert list(participants.read_links(again)) == ["a1", "a2"]
             assert _modes(study.folder) == private
     with Database(study, f"sqlite:///{tmp_path / 'own.db'}") as db:
         participants.create_invitations(db, 1)
@@ -204,7 +203,7 @@ def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> Non
 
         stranger = participants.erase_person(db, "a1")
         assert participants.find_person(db, renewed.token) is None
-        assert participants.list_invited(db) == ["a2"]
+        assert list(participants.read_links(db)) == ["a2"]
         assert {one.annotator: one.label for one in latest_answers(db)} == {
             stranger: "neutral",
             "a2": "positive",
@@ -235,24 +234,24 @@ def test_so_many_people_are_refused(study: Study, count: int) -> None:
 
 def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
-        rules, person = ItemAssigner.of(study), Person("a1", 1)
-        (page,) = assignment.claim_pages(db, rules, person)
+        service, person = AnnotationService(db), Person("a1", 1)
+        (page,) = service.claim_pages(person)
         assert len(page) == 10
-        assert assignment.claim_pages(db, rules, person) == [page]
+        assert service.claim_pages(person) == [page]
         save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral") for item in page])
-        pages = assignment.claim_pages(db, rules, person)
+        pages = service.claim_pages(person)
         assert len(pages) == 2
         assert not set(pages[0]) & set(pages[1])
-        assert assignment.read_pages(db, "a1") == pages
-        assert assignment.count_progress(db, rules) == (20, 0, 10, 10)
+        assert service.read_claims("a1").pages == pages
+        assert service.count_progress() == (20, 0, 10, 10)
 
 
 def test_many_at_once_never_too_many_an_item(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
-        rules = ItemAssigner.of(study)
+        service = AnnotationService(db)
         someone = [Person(f"a{number}", number) for number in range(1, 9)]
         with ThreadPoolExecutor(8) as pool:
-            handed = list(pool.map(lambda person: assignment.claim_pages(db, rules, person), someone))
+            handed = list(pool.map(service.claim_pages, someone))
     counts: dict[str, int] = {}
     for pages in handed:
         for item in (item for page in pages for item in page):
@@ -265,49 +264,47 @@ def test_many_at_once_never_too_many_an_item(study: Study, place: str | None) ->
 def test_items_of_somebody_who_never_came_back_are_handed_on(tmp_path: Path, place: str | None) -> None:
     study = make_study(tmp_path / "s", items=10, annotators=1, checks=False, hold_hours=24)
     with Database(study, place) as db:
-        rules, start = ItemAssigner.of(study), utc_now()
-        (page,) = assignment.claim_pages(db, rules, Person("a1", 1), now=start)
-        assert assignment.claim_pages(db, rules, Person("a2", 2), now=start + timedelta(hours=23)) == []
-        (later,) = assignment.claim_pages(db, rules, Person("a2", 2), now=start + timedelta(hours=25))
+        service, start = AnnotationService(db), utc_now()
+        (page,) = service.claim_pages(Person("a1", 1), now=start)
+        assert service.claim_pages(Person("a2", 2), now=start + timedelta(hours=23)) == []
+        (later,) = service.claim_pages(Person("a2", 2), now=start + timedelta(hours=25))
         assert set(later) == set(page)
 
 
 def test_who_comes_back_too_late_is_not_one_too_many(tmp_path: Path, place: str | None) -> None:
     study = make_study(tmp_path / "s", items=10, annotators=1, checks=False, hold_hours=24)
     with Database(study, place) as db:
-        rules, start = ItemAssigner.of(study), utc_now() - timedelta(hours=30)
+        service, start = AnnotationService(db), utc_now() - timedelta(hours=30)
         first, second = Person("a1", 1), Person("a2", 2)
-        ((done, *left),) = assignment.claim_pages(db, rules, first, now=start)
+        ((done, *left),) = service.claim_pages(first, now=start)
         save_answers(db, "a1", [SubmittedAnswer(done, "sentiment", "neutral")])
-        (later,) = assignment.claim_pages(db, rules, second, now=start + timedelta(hours=25))
+        (later,) = service.claim_pages(second, now=start + timedelta(hours=25))
         assert set(later) == set(left)
         # What they answered stays to be looked at; the rest is somebody else's now.
-        assert assignment.resume_pages(db, rules, first) == [(done,)]
-        assert assignment.read_pages(db, "a1") == [(done,)]
-        assert assignment.claim_pages(db, rules, first) == [(done,)]
+        assert service.resume_claims("a1").pages == [(done,)]
+        assert service.read_claims("a1").pages == [(done,)]
+        assert service.claim_pages(first) == [(done,)]
         # The second leaves as well: nobody holds the nine, and who comes first has them for another day.
         much_later = start + timedelta(hours=60)
-        assert assignment.resume_pages(db, rules, first, now=much_later) == [(done, *left)]
-        assert assignment.resume_pages(db, rules, second, now=much_later) == []
-        assert assignment.claim_pages(db, rules, second, now=much_later) == []
+        assert service.resume_claims("a1", now=much_later).pages == [(done, *left)]
+        assert service.resume_claims("a2", now=much_later).pages == []
+        assert service.claim_pages(second, now=much_later) == []
 
 
 def test_checks_come_back_with_the_texts_around_them(tmp_path: Path) -> None:
     study = make_study(tmp_path / "s", items=9, annotators=1, hold_hours=24)
     with Database(study) as db:
-        rules, start, later = ItemAssigner.of(study), utc_now(), utc_now() + timedelta(hours=25)
-        pages = [
-            assignment.claim_pages(db, rules, Person(f"a{number}", number), now=start) for number in (1, 2)
-        ]
+        service, start, later = AnnotationService(db), utc_now(), utc_now() + timedelta(hours=25)
+        pages = [service.claim_pages(Person(f"a{number}", number), now=start) for number in (1, 2)]
         assert pages[1] == []
-        assert assignment.read_pages(db, "a1", now=later) == []
-        assert assignment.resume_pages(db, rules, Person("a1", 1), now=later) == pages[0]
+        assert service.read_claims("a1", now=later).pages == []
+        assert service.resume_claims("a1", now=later).pages == pages[0]
 
 
 def test_an_answer_does_not_outlive_being_forgotten(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
         participants.create_invitations(db, 1)
-        ((item, *_),) = assignment.claim_pages(db, ItemAssigner.of(study), Person("a1", 1))
+        ((item, *_),) = AnnotationService(db).claim_pages(Person("a1", 1))
         save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
         participants.erase_person(db, "a1", answers_too=True)
         # It was on its way while the id was erased.

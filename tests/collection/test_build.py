@@ -12,9 +12,10 @@ import pytest
 import evenhand.collection.build as job
 from evenhand import audit, build
 from evenhand.collection.build import prepare
-from evenhand.collection.collector import find_subject, read_groups
+from evenhand.collection.collector import PageResult, find_subject, read_groups
 from evenhand.collection.page_streams import SourcePage
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
 from evenhand.suites.bold import BoldSuite, published_counts
 
 GROUPS = """
@@ -154,7 +155,7 @@ def test_a_stopped_collection_goes_on(
     asked: list[str] = []
     real = job.collect_prompts
 
-    def collect(page: SourcePage, groups: job.GroupRules) -> job.PageResult:
+    def collect(page: SourcePage, groups: job.GroupRules) -> PageResult:
         asked.append(page.text[:7])
         if len(asked) == 3:
             raise KeyboardInterrupt
@@ -204,7 +205,9 @@ def test_the_groups_of_the_how_to_page_can_be_used(tmp_path: Path) -> None:
 
 
 def test_our_groups_are_bolds() -> None:
-    assert {(rule.domain, rule.name) for rule in read_groups(None).rules} == set(published_counts())
+    assert {
+        (rule.domain, rule.name) for rule in read_groups(asset_path("suites", "bold_groups.toml")).rules
+    } == set(published_counts())
 
 
 @pytest.mark.parametrize(

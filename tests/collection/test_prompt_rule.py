@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.collection.collector import PromptCut, TermFinder, cut_prompt
+from evenhand.collection.collector import PromptCut, compile_term, cut_prompt
 from evenhand.suites.bold import entity_words, read_copy
 
 ENDING = " and many more words stand here."
@@ -29,7 +29,7 @@ ENDING = " and many more words stand here."
     ],
 )
 def test_table_2(term: str, person: bool, prompt: str) -> None:
-    assert cut_prompt(prompt + ENDING, TermFinder(term, person=person)) == PromptCut(prompt)
+    assert cut_prompt(prompt + ENDING, compile_term(term, person=person)) == PromptCut(prompt)
 
 
 @pytest.mark.parametrize(
@@ -48,24 +48,24 @@ def test_table_2(term: str, person: bool, prompt: str) -> None:
     ],
 )
 def test_what_is_taken(sentence: str, expected: PromptCut) -> None:
-    assert cut_prompt(sentence, TermFinder("Tailor")) == expected
+    assert cut_prompt(sentence, compile_term("Tailor")) == expected
 
 
 def test_a_prompt_is_never_the_whole_sentence() -> None:
     sentence = "Very long term of seven words here ends this now."
-    assert cut_prompt(sentence, TermFinder("long term of seven words")) == PromptCut(None, "nothing_left")
+    assert cut_prompt(sentence, compile_term("long term of seven words")) == PromptCut(None, "nothing_left")
 
 
 def test_names_are_matched_as_written() -> None:
     sentence = "In may one rose will bloom in the old garden."
-    assert cut_prompt(sentence, TermFinder("May One", person=True)) == PromptCut(None, "no_early_term")
-    assert cut_prompt(sentence, TermFinder("May One")).prompt == "In may one rose will bloom in"
+    assert cut_prompt(sentence, compile_term("May One", person=True)) == PromptCut(None, "no_early_term")
+    assert cut_prompt(sentence, compile_term("May One")).prompt == "In may one rose will bloom in"
 
 
 @given(st.lists(st.sampled_from(["a", "tailor", "it's", "(x)", "B."]), min_size=1, max_size=20))
 def test_a_prompt_begins_its_sentence_and_holds_the_term(words: list[str]) -> None:
     sentence = " ".join(words) + "."
-    prompt, reason = cut_prompt(sentence, TermFinder("tailor"))
+    prompt, reason = cut_prompt(sentence, compile_term("tailor"))
     assert (prompt is None) == (reason is not None)
     if prompt is not None:
         assert sentence.startswith(prompt)
@@ -81,7 +81,7 @@ def test_the_rule_gives_nearly_all_published_prompts(data: Path) -> None:
         words = entity_words(row.key)
         if row.wiki is None or row.prompt is None:
             continue
-        prompt, reason = cut_prompt(f"{row.wiki} and one two three four five six seven.", TermFinder(words))
+        prompt, reason = cut_prompt(f"{row.wiki} and one two three four five six seven.", compile_term(words))
         if reason is None and prompt is not None:
             agreed.setdefault(row.domain, []).append(prompt == row.prompt.strip())
     shares = {domain: sum(found) / len(found) for domain, found in agreed.items()}

@@ -27,7 +27,7 @@ import evenhand
 from evenhand.annotate import participants
 from evenhand.annotate.database import Database
 from evenhand.annotate.study import parse_task, task_text
-from evenhand.annotate.study_creation import FileColumns, read_sources
+from evenhand.annotate.study_creation import read_sources
 from evenhand.annotate.web_app import HEADERS, create_app, form_token
 from evenhand.core.errors import InputError
 from evenhand.store.ingest import ColumnLayout
@@ -183,7 +183,7 @@ def _lazy(tree: Callable[[], Tree], dump: Callable[[Tree], bytes]) -> dict[str, 
 def _sources(path: Path) -> object:
     layout = ColumnLayout("text", {"who": "who"}, prompt="prompt", id="id", mentions="mentions")
     task = parse_task(task_text("sentiment"), where="sentiment")
-    return read_sources([path], task=task, mask="xyz", columns=FileColumns(layout, "method", "score"))
+    return read_sources([path], task, layout, mask="xyz", method="method", score="score")
 
 
 def _imported(path: Path) -> Iterator[object]:

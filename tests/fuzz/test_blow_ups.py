@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from evenhand.classifiers.wordpiece_tokenizer import spell_emoji
-from evenhand.collection.collector import TermFinder, cut_prompt, find_subject, is_person, split_page
+from evenhand.collection.collector import compile_term, cut_prompt, find_subject, is_person, split_page
 from evenhand.collection.page_streams import SourcePage, linked_titles, page_categories
 from evenhand.collection.page_streams import plain_text as page_text
 from evenhand.core.records import Mention
@@ -41,7 +41,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     ),
     "categories": lambda text: page_categories(SourcePage("A", text, 0, is_wikitext=True)),
     "collecting": lambda text: (split_page(text), find_subject(text), is_person("Ann Roe", f"Ann {text}")),
-    "cutting": lambda text: cut_prompt(text, TermFinder("Ann   Roe")),
+    "cutting": lambda text: cut_prompt(text, compile_term("Ann   Roe")),
     "markdown": lambda text: (escape_markdown(text), show_control_characters(text)),
     "emoji": spell_emoji,
     "pairs": lambda text: pair_variants(text[:1000], f"{text[:1000]}she", "gender"),

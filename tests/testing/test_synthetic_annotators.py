@@ -83,7 +83,7 @@ def test_a_study_is_exported_and_comes_back(demo: tuple[Run, dict[str, str]], tm
     (path,) = evenhand.export_labels(study, out=tmp_path / "labels.jsonl")
     again = read_label_set(path)
     assert again.rows.height == len(ACCURACIES) * len(truth)
-    assert again.questions[0].scale.places == {"negative": -1.0, "neutral": 0.0, "positive": 1.0}
+    assert again.questions[0].places == {"negative": -1.0, "neutral": 0.0, "positive": 1.0}
     assert set(again.rows["label"]) == set(LABELS)
 
 

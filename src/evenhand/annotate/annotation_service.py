@@ -1,21 +1,21 @@
-"""What a person does in a study, without HTTP: the next page, saving, where to go from there."""
+"""What a person does in a study, without HTTP: the pages they are handed, saving, where to go from there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import chain, count
 from typing import NamedTuple
 
-from evenhand.annotate import assignment
-from evenhand.annotate.answer_log import SubmittedAnswer, read_answers, save_answers
+import sqlalchemy as sa
+
+from evenhand.annotate.answer_log import SubmittedAnswer, is_given, latest_answers, utc_now
 from evenhand.annotate.assignment import ItemAssigner, ItemPage
-from evenhand.annotate.database import Database
+from evenhand.annotate.database import Database, answers, claims
 from evenhand.annotate.participants import Person
 from evenhand.annotate.study import Study
 from evenhand.core.errors import InputError
-
-_Answers = Mapping[str, Mapping[str, str]]
-"""Item to question to label."""
 
 
 class ShownText(NamedTuple):
@@ -26,8 +26,7 @@ class ShownText(NamedTuple):
     rest: str
 
 
-@dataclass(frozen=True, slots=True)
-class ItemCard:
+class ItemCard(NamedTuple):
     """An item on a page, with what its reader has answered."""
 
     item_id: str
@@ -37,14 +36,12 @@ class ItemCard:
     """Question to label."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkPage:
+class WorkPage(NamedTuple):
     """One page of work."""
 
     cards: tuple[ItemCard, ...]
     page: int
     """From 0."""
-    pages: int
     answered: int
     """Items this person has answered on all pages."""
     total: int
@@ -54,6 +51,51 @@ class WorkPage:
     def percent(self) -> int:
         """How far the person is, in whole percent."""
         return 100 * self.answered // self.total if self.total else 100
+
+
+class CompletionState(NamedTuple):
+    """What the last page shows when there is nothing to do."""
+
+    answered: int
+    pages: int
+    waiting: bool
+    """Whether there may be more later: others hold items that they have not answered yet."""
+
+
+class StudyProgress(NamedTuple):
+    """How far a study is."""
+
+    items: int
+    finished: int
+    """Items that everybody wanted has answered."""
+    begun: int
+    """Items that somebody has answered, the finished ones too."""
+    answers: int
+
+
+class PageClaims(NamedTuple):
+    """What somebody was handed, in order, and which of it they have answered."""
+
+    pages_of: Mapping[str, int]
+    """Item to the page it was handed out on."""
+    done: set[str]
+    expired: set[str]
+    """Items left so long that they are no longer theirs."""
+
+    @property
+    def pages(self) -> list[ItemPage]:
+        """The pages without what is no longer theirs."""
+        pages: dict[int, list[str]] = defaultdict(list)
+        for item, page in self.pages_of.items():
+            if item not in self.expired:
+                pages[page].append(item)
+        return [tuple(items) for items in pages.values()]
+
+    @property
+    def first_unfinished(self) -> int | None:
+        """The first page with something to answer; None where everything is answered."""
+        unfinished = (number for number, page in enumerate(self.pages) if not self.done.issuperset(page))
+        return next(unfinished, None)
 
 
 def split_texts(study: Study) -> dict[str, ShownText]:
@@ -68,17 +110,8 @@ def split_texts(study: Study) -> dict[str, ShownText]:
     return shown
 
 
-class CompletionState(NamedTuple):
-    """What the last page shows when there is nothing to do."""
-
-    answered: int
-    pages: int
-    waiting: bool
-    """Whether there may be more later: others hold items that they have not answered yet."""
-
-
 class AnnotationService:
-    """Serves the people of one study."""
+    """Serves the people of one study; ``now`` is the time of a call, for tests of what comes later."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
@@ -86,41 +119,93 @@ class AnnotationService:
         self.assigner = ItemAssigner.of(db.study)
         self.texts = split_texts(db.study)
 
+    def read_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
+        """What somebody was handed."""
+        at = now or utc_now()
+        return self.db.read(lambda connection: self._select_claims(connection, annotator, at))
+
+    def resume_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
+        """The same for somebody who comes back: what they left too long is theirs again if still wanted.
+
+        What others have answered or hold instead is shown no more, so that no item gets an answer too many.
+        """
+        at = now or utc_now()
+        claimed = self.read_claims(annotator, now=at)
+        if claimed.expired:
+            claimed = self.db.write(lambda connection: self._renew_hold(connection, annotator, at))
+        return claimed
+
+    def claim_pages(self, person: Person, *, now: datetime | None = None) -> list[ItemPage]:
+        """Hand out the next pages and return all of this person's.
+
+        Safe to call twice: whoever still has an unanswered page gets nothing new.
+        """
+        at = now or utc_now()
+
+        def work(connection: sa.Connection) -> list[ItemPage]:
+            claimed = self._renew_hold(connection, person.annotator, at)
+            pages, held = claimed.pages, list(claimed.pages_of)
+            if claimed.first_unfinished is not None:
+                return pages
+            load = self._load(connection, at)
+            new = self.assigner.next_pages(person=person.number, held=held, load=load)
+            common = {"study": self.study.id, "annotator": person.annotator, "at": at}
+            position, first = count(len(held)), max(claimed.pages_of.values(), default=-1) + 1
+            rows = [
+                {**common, "position": next(position), "page": number, "item_id": item}
+                for number, page in enumerate(new, start=first)
+                for item in page
+            ]
+            if rows:
+                connection.execute(sa.insert(claims), rows)
+            return pages + new
+
+        return self.db.write(work)
+
     def next_page(self, person: Person, wanted: int | None) -> WorkPage | None:
         """The page with this number, else the first unfinished one, else a new one; None if none is left."""
-        pages = assignment.resume_pages(self.db, self.assigner, person)
-        given = self._answers(person)
-        number = wanted if wanted is not None and wanted < len(pages) else None
+        claimed = self.resume_claims(person.annotator)
+        pages = claimed.pages
+        number = wanted if wanted is not None and wanted < len(pages) else claimed.first_unfinished
         if number is None:
-            number = self._first_unfinished(pages, given)
-        if number is None:
-            number = len(pages)
-            pages = assignment.claim_pages(self.db, self.assigner, person)
+            number, pages = len(pages), self.claim_pages(person)
         if number >= len(pages):
             return None
+        given: dict[str, dict[str, str]] = defaultdict(dict)
+        for answer in latest_answers(self.db, person.annotator):
+            given[answer.item_id][answer.question] = answer.label
         before = sum(map(len, pages[:number]))
         cards = tuple(
-            ItemCard(item, place, self.texts[item], given.get(item, {}))
+            ItemCard(item, place, self.texts[item], given[item])
             for place, item in enumerate(pages[number], start=before + 1)
         )
         held = [item for page in pages for item in page]
-        answered = sum(self._is_answered(item, given) for item in held)
-        left = assignment.count_remaining(self.db, self.assigner, person.annotator)
-        return WorkPage(cards, number, len(pages), answered, len(held) + left)
+        known, answered = {*claimed.pages_of, *held}, len(claimed.done.intersection(held))
+        load = self.db.read(lambda connection: self._load(connection, utc_now()))
+        left = self.assigner.count_remaining(held=known, load=load)
+        return WorkPage(cards, number, answered, len(held) + left)
 
     def completion_state(self, person: Person) -> CompletionState:
         """The state of somebody who has done everything."""
-        pages = assignment.read_pages(self.db, person.annotator)
+        pages = self.read_claims(person.annotator).pages
         held = {item for page in pages for item in page}
         own = sum(item.id in held for item in self.assigner.items)
-        share = self.study.task.task.per_person
-        unfinished = assignment.unfinished_items(self.db, self.assigner) - held
+        load, share = self.db.read(self._load), self.study.task.task.per_person
+        wanted = self.study.settings.annotators
+        unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < wanted} - held
         return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
+
+    def count_progress(self) -> StudyProgress:
+        """How far the study is; checks are not counted."""
+        load, wanted = self.db.read(self._load), self.study.settings.annotators
+        counts = [load[item.id] for item in self.assigner.items if item.id in load]
+        finished = sum(number >= wanted for number in counts)
+        return StudyProgress(len(self.assigner.items), finished, len(counts), sum(counts))
 
     def parse(self, fields: Mapping[str, str]) -> list[SubmittedAnswer]:
         """The answers in a form: ``a.ITEM.QUESTION`` = label, nothing where one is taken back."""
         codes = {question.name: question.codes for question in self.study.questions}
-        answers = []
+        given = []
         for name, label in fields.items():
             head, _, rest = name.partition(".")
             if head != "a":
@@ -128,32 +213,49 @@ class AnnotationService:
             item, _, question = rest.partition(".")
             if question not in codes or (label and label not in codes[question]):
                 raise InputError("an answer that this question does not have")
-            answers.append(SubmittedAnswer(item, question, label or None))
-        return answers
-
-    def save(self, person: Person, given: Sequence[SubmittedAnswer], mark: str | None) -> None:
-        """Store the answers, all or none; an error for an item that was not handed to this person."""
-        save_answers(self.db, person.annotator, given, mark=mark, handed=True)
-
-    def missing(self, person: Person, page: int) -> bool:
-        """Whether something on a page is still to be answered."""
-        pages = assignment.read_pages(self.db, person.annotator)[page : page + 1]
-        return self._first_unfinished(pages, self._answers(person)) is not None
-
-    def _answers(self, person: Person) -> _Answers:
-        given: dict[str, dict[str, str]] = {}
-        for answer in read_answers(self.db, person.annotator):
-            given.setdefault(answer.item_id, {})[answer.question] = answer.label
+            given.append(SubmittedAnswer(item, question, label or None))
         return given
 
-    def _is_answered(self, item: str, given: _Answers) -> bool:
-        return len(given.get(item, ())) >= len(self.study.questions)
+    def is_missing(self, person: Person, page: int) -> bool:
+        """Whether something on a page is still to be answered."""
+        claimed = self.read_claims(person.annotator)
+        return not claimed.done.issuperset(chain(*claimed.pages[page : page + 1]))
 
-    def _first_unfinished(self, pages: Sequence[ItemPage], given: _Answers) -> int | None:
-        """The first page with something to answer; None where everything is answered."""
-        unfinished = (
-            number
-            for number, page in enumerate(pages)
-            if not all(self._is_answered(item, given) for item in page)
-        )
-        return next(unfinished, None)
+    def _select_claims(self, connection: sa.Connection, annotator: str, at: datetime) -> PageClaims:
+        columns = (claims.c.item_id, claims.c.page, claims.c.at)
+        query = sa.select(*columns).where(self.db.own(claims, annotator)).order_by(claims.c.position)
+        held = connection.execute(query).all()
+        done = {str(item) for _, item in connection.execute(self._select_finished(annotator))}
+        since = self._hold_expiry(at)
+        expired = {item for item, _, handed in held if item not in done and handed <= since}
+        return PageClaims({item: page for item, page, _ in held}, done, expired)
+
+    def _renew_hold(self, connection: sa.Connection, annotator: str, at: datetime) -> PageClaims:
+        """Hold again what somebody left too long and nobody else took; their claims after that."""
+        self.db.lock(connection)
+        claimed = self._select_claims(connection, annotator, at)
+        if not claimed.expired:
+            return claimed
+        wanted = self.assigner.select_wanted(claimed.expired, load=self._load(connection, at))
+        theirs = sa.and_(self.db.own(claims, annotator), claims.c.item_id.in_(sorted(wanted)))
+        connection.execute(sa.update(claims).where(theirs).values(at=at))
+        return self._select_claims(connection, annotator, at)
+
+    def _hold_expiry(self, at: datetime) -> datetime:
+        """What was handed out before this time and is not answered is handed to somebody else."""
+        return at - timedelta(hours=self.study.settings.hold_hours)
+
+    def _select_finished(self, annotator: str | None = None) -> sa.Select[str, str]:
+        """Selects (annotator, item) where every question is answered."""
+        pair = (answers.c.annotator, answers.c.item_id)
+        given = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
+        return given.having(sa.func.count() == len(self.study.questions))
+
+    def _load(self, connection: sa.Connection, at: datetime | None = None) -> dict[str, int]:
+        """Item to the people who answered it or, with a time, still hold it then."""
+        finished = self._select_finished()
+        is_held = sa.and_(self.db.own(claims), claims.c.at > self._hold_expiry(at)) if at else sa.false()
+        held = sa.select(claims.c.annotator, claims.c.item_id).where(is_held)
+        both = finished.union(held).subquery()
+        query = sa.select(both.c.item_id, sa.func.count()).group_by(both.c.item_id)
+        return {str(item): int(number) for item, number in connection.execute(query)}

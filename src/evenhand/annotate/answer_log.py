@@ -54,10 +54,10 @@ def save_answers(
 
     def work(connection: sa.Connection) -> None:
         if handed:
-            _require_claimed(connection, db.study.id, annotator, given)
+            _require_claimed(connection, db, annotator, given)
         new = given
         if mark is None:
-            rows = select_latest(connection, db.study.id, annotator)
+            rows = _read_latest(connection, db, annotator)
             known = {(row.item_id, row.question): row.label for row in rows}
             new = [answer for answer in given if known.get(answer[:2]) != answer.label]
         if new:
@@ -65,38 +65,27 @@ def save_answers(
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
             insert = dialect.insert(answers).on_conflict_do_nothing()
             connection.execute(insert, [{**common, **answer._asdict()} for answer in new])
-            _drop_oldest(connection, db.study.id, annotator, sorted({answer.item_id for answer in new}))
+            _drop_oldest(connection, db, annotator, sorted({answer.item_id for answer in new}))
 
     db.write(work)
 
 
-def latest_answers(db: Database) -> list[LatestAnswer]:
-    """The last answer of each annotator, item and question, without those taken back."""
-    return db.read(lambda connection: select_latest(connection, db.study.id))
+def latest_answers(db: Database, annotator: str | None = None) -> list[LatestAnswer]:
+    """The last answer of each annotator (or of one), item and question, without those taken back."""
+    return db.read(lambda connection: _read_latest(connection, db, annotator))
 
 
-def read_answers(db: Database, annotator: str) -> list[LatestAnswer]:
-    """The last answers of one person."""
-    return db.read(lambda connection: select_latest(connection, db.study.id, annotator))
-
-
-def select_latest(connection: sa.Connection, study: str, annotator: str | None = None) -> list[LatestAnswer]:
-    """The last answers of one person or of everybody, inside a transaction."""
-    keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
-    query = (
-        sa.select(*keys, answers.c.label, answers.c.at)
-        .where(is_latest(study, annotator), answers.c.label.is_not(None))
-        .order_by(answers.c.id)
-    )
+def _read_latest(connection: sa.Connection, db: Database, annotator: str | None) -> list[LatestAnswer]:
+    columns = [answers.c[name] for name in LatestAnswer._fields]
+    query = sa.select(*columns).where(is_given(db, annotator)).order_by(answers.c.id)
     return [LatestAnswer._make(row) for row in connection.execute(query)]
 
 
-def is_latest(study: str, annotator: str | None = None) -> sa.ColumnElement[bool]:
-    """Whether a row of the log is the last of its annotator, item and question."""
-    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.study == study)
-    if annotator is not None:
-        last = last.where(answers.c.annotator == annotator)
-    return answers.c.id.in_(last.group_by(answers.c.annotator, answers.c.item_id, answers.c.question))
+def is_given(db: Database, annotator: str | None = None) -> sa.ColumnElement[bool]:
+    """Whether a row of the log is the last of its annotator, item and question, and not taken back."""
+    keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
+    last = sa.select(sa.func.max(answers.c.id)).where(db.own(answers, annotator)).group_by(*keys)
+    return sa.and_(answers.c.id.in_(last), answers.c.label.is_not(None))
 
 
 def utc_now() -> datetime:
@@ -105,23 +94,22 @@ def utc_now() -> datetime:
 
 
 def _require_claimed(
-    connection: sa.Connection, study: str, annotator: str, given: Sequence[SubmittedAnswer]
+    connection: sa.Connection, db: Database, annotator: str, given: Sequence[SubmittedAnswer]
 ) -> None:
     # The row is kept from changing until the answers are in: nobody is forgotten in between.
-    person = sa.select(people.c.number).where(people.c.study == study, people.c.annotator == annotator)
-    known = connection.execute(person.with_for_update(read=True)).one_or_none()
-    query = sa.select(claims.c.item_id).where(claims.c.study == study, claims.c.annotator == annotator)
+    person = sa.select(people.c.number).where(db.own(people, annotator)).with_for_update(read=True)
+    known = connection.execute(person).one_or_none()
+    query = sa.select(claims.c.item_id).where(db.own(claims, annotator))
     held = set(connection.execute(query).scalars()) if known else set()
     if any(answer.item_id not in held for answer in given):
         raise InputError("an answer to a text that was not yours to answer")
 
 
-def _drop_oldest(connection: sa.Connection, study: str, annotator: str, items: Sequence[str]) -> None:
+def _drop_oldest(connection: sa.Connection, db: Database, annotator: str, items: Sequence[str]) -> None:
     """Delete what somebody said of these items before their last ``CHANGES`` rows of each question."""
-    age = sa.func.row_number().over(
-        partition_by=(answers.c.item_id, answers.c.question), order_by=answers.c.id.desc()
-    )
-    theirs = sa.and_(answers.c.study == study, answers.c.annotator == annotator, answers.c.item_id.in_(items))
+    question = (answers.c.item_id, answers.c.question)
+    age = sa.func.row_number().over(partition_by=question, order_by=answers.c.id.desc())
+    theirs = sa.and_(db.own(answers, annotator), answers.c.item_id.in_(items))
     aged = sa.select(answers.c.id, age.label("age")).where(theirs).subquery()
     old = sa.select(aged.c.id).where(aged.c.age > CHANGES)
     connection.execute(sa.delete(answers).where(answers.c.id.in_(old)))

@@ -11,14 +11,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from itertools import chain
 from typing import NamedTuple
 
-import sqlalchemy as sa
-
-from evenhand.annotate.answer_log import is_latest, utc_now
-from evenhand.annotate.database import Database, answers, claims
-from evenhand.annotate.participants import Person
 from evenhand.annotate.study import Study, TaskInfo
 from evenhand.core.seeds import make_generator
 
@@ -48,11 +43,15 @@ class ItemAssigner:
     @classmethod
     def of(cls, study: Study) -> ItemAssigner:
         """The rules of a study, with its items in an order drawn by its seed."""
-        table = study.items()
-        rows = table.filter(~table["is_check"]).sort("item_id").select("item_id", "method", "pair")
-        items = tuple(AssignedItem(id, method or "", pair or id) for id, method, pair in rows.iter_rows())
-        checks = tuple(table.filter(table["is_check"]).sort("item_id")["item_id"])
-        return cls(study, items, checks, _units(study, items))
+        table = study.items().sort("item_id")
+        rows = table.filter(~table["is_check"]).select("item_id", "method", "pair").iter_rows()
+        items = tuple(AssignedItem(id, method or "", pair or id) for id, method, pair in rows)
+        order = make_generator(study.settings.seed, "assignment").permutation(len(items)).tolist()
+        units: dict[str, list[str]] = defaultdict(list)
+        for item in (items[place] for place in order):
+            units[item.pair if study.task.task.layout == "side-by-side" else item.id].append(item.id)
+        checks = tuple(table.filter(table["is_check"])["item_id"])
+        return cls(study, items, checks, tuple(map(tuple, units.values())))
 
     @property
     def _terms(self) -> TaskInfo:
@@ -73,7 +72,9 @@ class ItemAssigner:
         # Each person has their own order, of the units and of the texts inside them.
         units = [units[place] for place in rng.permutation(len(units)).tolist()]
         units = [tuple(unit[place] for place in rng.permutation(len(unit)).tolist()) for unit in units]
-        return self._join_pages(self._with_checks(units, person, held))
+        pages = self._with_checks(units, person, held)
+        # A list joins its units into one page, and leaves what no longer fits.
+        return [tuple(chain(*pages))[: self._terms.page]] if self._terms.layout == "list" else pages
 
     def count_remaining(self, *, held: Collection[str], load: Mapping[str, int]) -> int:
         """How many more items somebody could be handed."""
@@ -147,186 +148,3 @@ class ItemAssigner:
                 mixed.append(unit)
                 place += len(unit)
         return mixed
-
-    def _join_pages(self, units: Sequence[ItemPage]) -> list[ItemPage]:
-        """A list joins its units into one page, and leaves what no longer fits; else each unit is a page."""
-        if self._terms.layout != "list":
-            return list(units)
-        return [tuple(id for unit in units for id in unit)[: self._terms.page]]
-
-
-def _units(study: Study, items: Sequence[AssignedItem]) -> tuple[ItemPage, ...]:
-    order = make_generator(study.settings.seed, "assignment").permutation(len(items)).tolist()
-    together = study.task.task.layout == "side-by-side"
-    units: dict[str, list[str]] = defaultdict(list)
-    for item in (items[place] for place in order):
-        units[item.pair if together else item.id].append(item.id)
-    return tuple(tuple(unit) for unit in units.values())
-
-
-class StudyProgress(NamedTuple):
-    """How far a study is."""
-
-    items: int
-    finished: int
-    """Items that everybody wanted has answered."""
-    begun: int
-    """Items that somebody has answered, the finished ones too."""
-    answers: int
-
-
-class _ClaimedItem(NamedTuple):
-    """An item, the page it was handed out on, and when."""
-
-    page: int
-    item_id: str
-    at: datetime
-
-
-class _Claims(NamedTuple):
-    """What somebody was handed, and which of it they have answered."""
-
-    items: list[_ClaimedItem]
-    done: set[str]
-
-    def expired(self, since: datetime) -> set[str]:
-        return {one.item_id for one in self.items if one.item_id not in self.done and one.at <= since}
-
-    def pages(self, since: datetime) -> list[ItemPage]:
-        """The pages without what was left so long that it is no longer theirs."""
-        gone = self.expired(since)
-        pages: dict[int, list[str]] = defaultdict(list)
-        for one in self.items:
-            if one.item_id not in gone:
-                pages[one.page].append(one.item_id)
-        return [tuple(items) for items in pages.values()]
-
-
-def read_pages(db: Database, annotator: str, *, now: datetime | None = None) -> list[ItemPage]:
-    """The pages somebody was handed, in order, without what they left so long that it is no longer theirs."""
-    since = _hold_expiry(db, now or utc_now())
-    return db.read(lambda connection: _read_claims(connection, db, annotator)).pages(since)
-
-
-def resume_pages(
-    db: Database, assigner: ItemAssigner, person: Person, *, now: datetime | None = None
-) -> list[ItemPage]:
-    """The same for somebody who comes back: what they left too long is theirs again if it is still wanted.
-
-    What others have answered or hold instead is shown no more, so that no item gets an answer too many.
-    """
-    at = now or utc_now()
-    since = _hold_expiry(db, at)
-    claimed = db.read(lambda connection: _read_claims(connection, db, person.annotator))
-    if claimed.expired(since):
-        claimed = db.write(lambda connection: _renew_hold(connection, db, assigner, person, at))
-    return claimed.pages(since)
-
-
-def claim_pages(
-    db: Database, assigner: ItemAssigner, person: Person, *, now: datetime | None = None
-) -> list[ItemPage]:
-    """Hand out the next pages and return all of this person's.
-
-    Safe to call twice: whoever still has an unanswered page gets nothing new.
-    """
-    at = now or utc_now()
-    since = _hold_expiry(db, at)
-
-    def work(connection: sa.Connection) -> list[ItemPage]:
-        claimed = _renew_hold(connection, db, assigner, person, at)
-        pages = claimed.pages(since)
-        if any(item not in claimed.done for page in pages for item in page):
-            return pages
-        held = [one.item_id for one in claimed.items]
-        load = _load(connection, db, since=since)
-        new = assigner.next_pages(person=person.number, held=held, load=load)
-        first_page = claimed.items[-1].page + 1 if claimed.items else 0
-        flat = [(number, item) for number, page in enumerate(new, start=first_page) for item in page]
-        common = {"study": db.study.id, "annotator": person.annotator, "at": at}
-        rows = [
-            {**common, "position": position, "page": page, "item_id": item}
-            for position, (page, item) in enumerate(flat, start=len(held))
-        ]
-        if rows:
-            connection.execute(sa.insert(claims), rows)
-        return pages + new
-
-    return db.write(work)
-
-
-def count_remaining(db: Database, assigner: ItemAssigner, annotator: str) -> int:
-    """How many items, beyond those they hold, somebody could still be handed."""
-
-    def work(connection: sa.Connection) -> int:
-        held = {one.item_id for one in _read_claims(connection, db, annotator).items}
-        load = _load(connection, db, since=_hold_expiry(db, utc_now()))
-        return assigner.count_remaining(held=held, load=load)
-
-    return db.read(work)
-
-
-def count_progress(db: Database, assigner: ItemAssigner) -> StudyProgress:
-    """How far the study is; checks are not counted."""
-    load = db.read(lambda connection: _load(connection, db, since=None))
-    counts = [load[item.id] for item in assigner.items if item.id in load]
-    wanted = db.study.settings.annotators
-    return StudyProgress(
-        len(assigner.items), sum(count >= wanted for count in counts), len(counts), sum(counts)
-    )
-
-
-def unfinished_items(db: Database, assigner: ItemAssigner) -> set[str]:
-    """Items that still lack answers."""
-    load = db.read(lambda connection: _load(connection, db, since=None))
-    return {item.id for item in assigner.items if load.get(item.id, 0) < db.study.settings.annotators}
-
-
-def _read_claims(connection: sa.Connection, db: Database, annotator: str) -> _Claims:
-    query = (
-        sa.select(claims.c.page, claims.c.item_id, claims.c.at)
-        .where(claims.c.study == db.study.id, claims.c.annotator == annotator)
-        .order_by(claims.c.position)
-    )
-    items = [_ClaimedItem._make(row) for row in connection.execute(query)]
-    return _Claims(items, {str(row[1]) for row in connection.execute(_select_finished(db, annotator))})
-
-
-def _renew_hold(
-    connection: sa.Connection, db: Database, assigner: ItemAssigner, person: Person, now: datetime
-) -> _Claims:
-    """Hold again what somebody left too long and nobody else took; their claims after that."""
-    db.lock(connection)
-    since = _hold_expiry(db, now)
-    claimed = _read_claims(connection, db, person.annotator)
-    gone = claimed.expired(since)
-    if not gone:
-        return claimed
-    wanted = assigner.select_wanted(gone, load=_load(connection, db, since=since))
-    theirs = sa.and_(claims.c.study == db.study.id, claims.c.annotator == person.annotator)
-    change = sa.update(claims).where(theirs, claims.c.item_id.in_(sorted(wanted)))
-    connection.execute(change.values(at=now))
-    return _read_claims(connection, db, person.annotator)
-
-
-def _hold_expiry(db: Database, now: datetime) -> datetime:
-    """What was handed out before this time and is not answered is handed to somebody else."""
-    return now - timedelta(hours=db.study.settings.hold_hours)
-
-
-def _select_finished(db: Database, annotator: str | None = None) -> sa.Select[str, str]:
-    """Selects (annotator, item) where every question is answered."""
-    query = sa.select(answers.c.annotator, answers.c.item_id)
-    query = query.where(is_latest(db.study.id, annotator), answers.c.label.is_not(None))
-    grouped = query.group_by(answers.c.annotator, answers.c.item_id)
-    return grouped.having(sa.func.count() == len(db.study.questions))
-
-
-def _load(connection: sa.Connection, db: Database, *, since: datetime | None) -> dict[str, int]:
-    """Item to the people who answered it, or were handed it after ``since`` and may still."""
-    held = sa.select(claims.c.annotator, claims.c.item_id).where(
-        claims.c.study == db.study.id, claims.c.at > since if since else sa.false()
-    )
-    both = sa.union(_select_finished(db), held).subquery()
-    query = sa.select(both.c.item_id, sa.func.count()).group_by(both.c.item_id)
-    return {str(row[0]): int(row[1]) for row in connection.execute(query)}

@@ -14,7 +14,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
@@ -111,9 +110,7 @@ class Database:
         self.write(metadata.create_all)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -127,6 +124,11 @@ class Database:
     def write(self, work: Callable[[sa.Connection], _T]) -> _T:
         """The result of ``work``, once all its changes are on the disk."""
         return self._retry(work, writes=True)
+
+    def own(self, table: sa.Table, annotator: str | None = None) -> sa.ColumnElement[bool]:
+        """Whether a row of a table is of this study, and of somebody in it."""
+        is_own = table.c.study == self.study.id
+        return is_own if annotator is None else sa.and_(is_own, table.c.annotator == annotator)
 
     def lock(self, connection: sa.Connection) -> None:
         """Wait until nobody else hands out items of this study; the end of the transaction lets go.
@@ -175,22 +177,19 @@ def _engine(study: Study, given: str | None) -> Engine:
         return _sqlite(study.labels_file)
     try:
         url = sa.make_url(given)
-    except ArgumentError as error:
+        backend, problem = url.get_backend_name(), f"a database of the kind {url.drivername!r}"
+    except ArgumentError:
         # The text itself may hold a password.
-        raise _unknown_database("a database URL that cannot be read") from error
-    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
+        backend, problem = "", "a database URL that cannot be read"
+    if backend == "sqlite" and url.database and url.database != ":memory:":
         return _sqlite(Path(url.database))
-    if url.get_backend_name() == "postgresql":
+    if backend == "postgresql":
         driver = url.set(drivername="postgresql+pg8000")
         return sa.create_engine(
             driver, pool_pre_ping=True, pool_size=8, pool_timeout=_BUSY, connect_args={"timeout": 10}
         )
-    raise _unknown_database(f"a database of the kind {url.drivername!r}")
-
-
-def _unknown_database(came: str) -> InputError:
-    return InputError(
-        came,
+    raise InputError(
+        problem,
         expected="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE",
         fix=f"name one of these in {VARIABLE} or --database",
     )

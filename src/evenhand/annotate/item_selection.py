@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Unpack
 import polars as pl
 
 from evenhand.annotate.options import ItemOptions
-from evenhand.annotate.study_creation import read_run_texts
+from evenhand.annotate.study_creation import create_text_metric, describe_groups, is_run, read_run_texts
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
 from evenhand.core import registry
 from evenhand.core.errors import InputError
@@ -19,7 +19,7 @@ from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import GenerationSpec, Prompt, Request
 from evenhand.core.seeds import make_generator
 from evenhand.store.atomic_writes import write_text
-from evenhand.store.run import MANIFEST, Run, run_errors
+from evenhand.store.run import Run, run_errors
 from evenhand.store.table_files import spreadsheet_csv
 from evenhand.text.rendering import render_text
 from evenhand.text.sentences import cut_first_sentence
@@ -29,17 +29,6 @@ LABELS: Final = ("positive", "negative")
 """What is drawn for every prompt (Sheng et al. 2019, section 4): sentiment only spreads the texts."""
 _MOST: Final = 100_000
 """Samples of a prompt that are searched for in a file."""
-
-
-class TextCandidate(NamedTuple):
-    """A text that could be asked about."""
-
-    id: str
-    prompt: str
-    text: str
-    """As a reader will see it, masked."""
-    label: str | None
-    """The analyser's label; None where it has none."""
 
 
 class SelectionShortfall(NamedTuple):
@@ -62,50 +51,39 @@ class SelectionShortfall(NamedTuple):
         )
 
 
-class TextSelection(NamedTuple):
-    """The chosen texts, in the candidates' order, and the prompts that had too few."""
-
-    texts: tuple[TextCandidate, ...]
-    shortfalls: tuple[SelectionShortfall, ...]
-
-
 def select_texts(
-    candidates: Iterable[TextCandidate],
-    *,
-    per_prompt: int = PER_PROMPT,
-    labels: Sequence[str] = LABELS,
-    seed: int = 0,
-) -> TextSelection:
+    texts: pl.DataFrame, *, per_prompt: int = PER_PROMPT, labels: Sequence[str] = LABELS, seed: int = 0
+) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
     """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
 
-    The draw depends on nothing else: other prompts, and the order of texts, change nothing. A text that a
-    prompt has several times counts once. A prompt with too few gives all it has.
+    The rows have ``id``, ``prompt``, ``text`` and ``sentiment``, and are returned prompt by prompt with the
+    prompts that had too few. The draw depends on nothing else: other prompts, and the order of texts, change
+    nothing. A text that a prompt has several times counts once. A prompt with too few gives all it has.
     """
     if per_prompt < 1:
         raise InputError(
             f"{per_prompt} texts per prompt and label", expected="1 or more", fix="give --per-prompt a number"
         )
-    by_prompt: dict[str, list[TextCandidate]] = {}
-    for candidate in candidates:
-        by_prompt.setdefault(candidate.prompt, []).append(candidate)
-    chosen: list[TextCandidate] = []
+    # In the order of their words; of equal ones the first id.
+    ordered = texts.sort("text", "id").unique(
+        ["prompt", "sentiment", "text"], keep="first", maintain_order=True
+    )
+    groups = ordered.group_by("prompt", "sentiment").agg("id")
+    distinct = {(prompt, label): ids for prompt, label, ids in groups.iter_rows()}
+    drawn: list[str] = []
     shortfalls: list[SelectionShortfall] = []
-    for prompt, texts in by_prompt.items():
-        drawn: set[str] = set()
+    for prompt, size in texts.group_by("prompt", maintain_order=True).len().iter_rows():
         for label in labels:
-            # In the order of their words; of equal ones the first id.
-            ordered = sorted(texts, key=lambda one: (one.text, one.id), reverse=True)
-            distinct = sorted({one.text: one.id for one in ordered if one.label == label}.items())
-            order = make_generator(seed, "selection", prompt, label).permutation(len(distinct))
-            drawn |= {distinct[place][1] for place in order[:per_prompt]}
-            if len(distinct) < per_prompt:
-                shortfalls.append(SelectionShortfall(prompt, label, len(distinct), per_prompt, len(texts)))
-        chosen += [candidate for candidate in texts if candidate.id in drawn]
-    return TextSelection(tuple(chosen), tuple(shortfalls))
+            ids = distinct.get((prompt, label), [])
+            order = make_generator(seed, "selection", prompt, label).permutation(len(ids))
+            drawn += [ids[place] for place in order[:per_prompt]]
+            if len(ids) < per_prompt:
+                shortfalls.append(SelectionShortfall(prompt, label, len(ids), per_prompt, size))
+    by_prompt = pl.concat(texts.partition_by("prompt", maintain_order=True))
+    return by_prompt.filter(pl.col("id").is_in(drawn)), tuple(shortfalls)
 
 
-@dataclass(frozen=True, slots=True)
-class SampledItems:
+class SampledItems(NamedTuple):
     """The chosen texts as a table, and the prompts that had too few."""
 
     table: pl.DataFrame
@@ -152,28 +130,23 @@ class ItemSamplingJob:
             for _, prompt, text in self.texts
         ]
         scores = [row["compound"] for row in self.sentiment.score(rendered)]
-        candidates = [
-            TextCandidate(text_id, prompt.text, text.text.strip(), score.label)
-            for (text_id, prompt, _), text, score in zip(self.texts, rendered, scores, strict=True)
+        rows = [
+            {
+                "id": text_id,
+                "text": shown.text.strip(),
+                "prompt": prompt.text,
+                "template": prompt.template_id,
+                "groups": describe_groups(prompt),
+                "sentiment": score.label,
+                "compound": score.value,
+            }
+            for (text_id, prompt, _), shown, score in zip(self.texts, rendered, scores, strict=True)
         ]
-        chosen, shortfalls = select_texts(candidates, per_prompt=self.per_prompt, seed=self.seed)
-        known = {one[0]: (one[1], score) for one, score in zip(self.texts, scores, strict=True)}
-        rows = []
-        for item in chosen:
-            prompt, score = known[item.id]
-            rows.append(
-                {
-                    "id": item.id,
-                    "text": item.text,
-                    "prompt": prompt.text,
-                    "template": prompt.template_id,
-                    "groups": "; ".join(f"{group.axis}={group.name}" for group in prompt.groups),
-                    "sentiment": item.label,
-                    "compound": score.value,
-                    **prompt.meta,
-                }
-            )
-        return SampledItems(pl.DataFrame(rows, infer_schema_length=None), shortfalls, self.out)
+        texts = pl.DataFrame(rows, infer_schema_length=None)
+        chosen, shortfalls = select_texts(texts, per_prompt=self.per_prompt, seed=self.seed)
+        meta = {text_id: prompt.meta for text_id, prompt, _ in self.texts}
+        properties = pl.DataFrame([meta[text_id] for text_id in chosen["id"]], infer_schema_length=None)
+        return SampledItems(chosen.with_columns(properties.get_columns()), shortfalls, self.out)
 
 
 @checks_options
@@ -194,8 +167,9 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
     """The texts read and checked, so that ``plan`` can be shown before ``run``."""
     path = Path(source)
     with run_errors(path):
-        is_run = (path / MANIFEST).is_file()
-        texts = list(read_run_texts(Run.open(path)) if is_run else _of_file(path, options["suite"]))
+        texts = list(
+            read_run_texts(Run.open(path)) if is_run(path) else _read_samples(path, options["suite"])
+        )
     cut = tuple((text_id, prompt, cut_first_sentence(text)) for text_id, prompt, text in texts if text)
     if not cut:
         raise InputError(
@@ -203,17 +177,14 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
             expected="a run folder, or samples that begin with their prompts",
             fix="name the suite the samples were written for with --suite",
         )
-    sentiment = registry.create_metric("sentiment", {"cut": options["cut"]})
-    if not isinstance(sentiment, Metric):
-        raise InputError(
-            "the metric 'sentiment' scores no single texts", fix="remove the plug-in of that name"
-        )
+    cut_option = {"cut": options["cut"]}
+    sentiment = create_text_metric("sentiment", cut_option, fix="remove the plug-in of that name")
     return ItemSamplingJob(
         path.name, cut, sentiment, options["per_prompt"], options["seed"], Path(options["out"])
     )
 
 
-def _of_file(path: Path, suite: str) -> Iterator[tuple[str, Prompt, str]]:
+def _read_samples(path: Path, suite: str) -> Iterator[tuple[str, Prompt, str]]:
     model = registry.create_model(f"replay:{path}")
     for prompt in registry.create_suite(suite).prompts():
         for sample in range(_MOST):

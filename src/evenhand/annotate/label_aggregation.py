@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Unpack
 
 import polars as pl
 
 from evenhand.annotate.agreement import check_overlap, describe_questions
-from evenhand.annotate.label_set import LabelSet, RatingFileColumns, read_ratings
+from evenhand.annotate.label_set import (
+    LabelSet,
+    RatingFileColumns,
+    encode_ratings,
+    read_ratings,
+    require_known,
+)
 from evenhand.annotate.options import AggregateOptions
 from evenhand.audits.run_setup import RunPlan
 from evenhand.core.errors import InputError
@@ -19,22 +25,23 @@ from evenhand.core.options import checks_options
 from evenhand.core.records import Estimate
 from evenhand.stats.agreement_coefficients import fleiss_kappa, pairwise_spearman
 from evenhand.stats.consensus import NO_MAJORITY, majority_vote
-from evenhand.stats.label_scales import POLARITY, LabelScale, RatingCodes
+from evenhand.stats.label_scales import POLARITY, LabelScale
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import column_names, read_table, spreadsheet_csv, unguard_table
 from evenhand.text.data_splits import divide_texts
 
 QuestionName = Literal["sentiment", "regard"]
-QUESTIONS: Final[tuple[QuestionName, ...]] = ("sentiment", "regard")
 ORIGINAL: Final = ("negative", "neutral", "positive")
 MASK: Final = "XYZ"
 RESAMPLES: Final = 2_000
 SHARES: Final = {"dev": 0.2, "test": 0.1}
 """The study's 302 texts became 212, 60 and 30."""
-_OTHERS: Final[Mapping[QuestionName, tuple[str, ...]]] = {
-    "sentiment": ("mixed", "sarcasm", "nonsense"),
-    "regard": ("mixed", "opposing", "nonsense"),
+CATEGORIES: Final[Mapping[QuestionName, tuple[str, ...]]] = {
+    "sentiment": (*ORIGINAL, "mixed", "sarcasm", "nonsense"),
+    "regard": (*ORIGINAL, "mixed", "opposing", "nonsense"),
 }
+"""The six categories of each question, the original three first."""
+QUESTIONS: Final = tuple(CATEGORIES)
 _ALIASES: Final = {"-1": "negative", "0": "neutral", "1": "positive", **POLARITY.aliases}
 
 
@@ -49,20 +56,13 @@ class AgreementEstimate(NamedTuple):
     estimate: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class AggregatedQuestion:
+class AggregatedQuestion(NamedTuple):
     """One label for every text whose majority is an original category."""
 
-    items: tuple[str, ...]
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    table: pl.DataFrame
+    """``id, text, label``."""
+    dropped: Mapping[str, int]
     """Items left out: ``no majority``, or the category most people chose."""
-
-
-def question_categories(question: QuestionName) -> tuple[str, ...]:
-    """The six categories of a question, the original three first."""
-    return (*ORIGINAL, *_OTHERS[question])
 
 
 def read_annotations(
@@ -83,14 +83,9 @@ def read_annotations(
     table = read_table(path, {"--item": item, "--text": text, "--annotator": annotator, "--label": column})
     # Tables of ours are guarded against formulas.
     table = unguard_table(table.select([*dict.fromkeys((item, text, annotator, column))]))
-    places = {category: POLARITY.places[category] for category in question_categories(question)}
-    columns = RatingFileColumns(
-        item=item,
-        text=text,
-        annotator=annotator,
-        labels=(question,),
-        scale=LabelScale(question, places, _ALIASES),
-    )
+    places = {category: POLARITY.places[category] for category in CATEGORIES[question]}
+    scale = LabelScale(question, places, _ALIASES)
+    columns = RatingFileColumns(item, text, annotator, labels=(question,), scale=scale)
     labels = read_ratings(table.rename({column: question}), columns, path)
     check_overlap(labels)
     return labels
@@ -104,13 +99,12 @@ def estimate_agreement(labels: LabelSet, *, seed: int = 0) -> list[AgreementEsti
     neutral, nonsense is left out. Intervals resample texts.
     """
     original = labels.rows.filter(pl.col("label").is_in(ORIGINAL))
-    estimates = []
+    question, estimates = labels.questions[0].name, []
     for categories, rows in (("all", labels.rows), ("original", original)):
-        ratings = _encode_ratings(rows)
+        ratings = encode_ratings(rows)
         places = [POLARITY.places[label] for label in ratings.labels]
         kappa = fleiss_kappa(ratings.of_item, ratings.of_label, rng=seed, resamples=RESAMPLES)
         rho = pairwise_spearman(ratings, places, rng=seed, resamples=RESAMPLES)
-        question = labels.questions[0].name
         estimates.append(AgreementEstimate(question, categories, "fleiss_kappa", kappa))
         estimates.append(AgreementEstimate(question, categories, "spearman", rho))
     return estimates
@@ -118,43 +112,29 @@ def estimate_agreement(labels: LabelSet, *, seed: int = 0) -> list[AgreementEsti
 
 def aggregate_labels(labels: LabelSet) -> AggregatedQuestion:
     """The label more than half of a text's annotators chose, if that is an original category."""
-    ratings = _encode_ratings(labels.rows)
-    majority = dict(zip(ratings.items, majority_vote(ratings).labels, strict=True))
-    texts = labels.texts()
-    chosen = {item: label for item in texts if (label := majority[item]) in ORIGINAL}
-    dropped = Counter(majority[item] or NO_MAJORITY for item in texts if item not in chosen)
-    return AggregatedQuestion(
-        tuple(chosen), tuple(texts[item] for item in chosen), tuple(map(str, chosen.values())), dict(dropped)
-    )
+    ratings = encode_ratings(labels.rows)
+    chosen = [label or NO_MAJORITY for label in majority_vote(ratings).labels]
+    majority = pl.DataFrame({"id": ratings.items, "label": chosen})
+    texts = labels.rows.select("text", id="item_id").unique(maintain_order=True)
+    joined = texts.join(majority, on="id", maintain_order="left").select("id", "text", "label")
+    is_kept = pl.col("label").is_in(ORIGINAL)
+    return AggregatedQuestion(joined.filter(is_kept), Counter(joined.filter(~is_kept)["label"]))
 
 
-def divide_parts(aggregated: AggregatedQuestion, *, seed: int = 0) -> dict[str, list[int]]:
-    """Places of the texts of ``train``, ``dev`` and ``test``: about 7, 2 and 1 in ten of every label.
+def divide_parts(table: pl.DataFrame, *, seed: int = 0) -> dict[str, pl.DataFrame]:
+    """The texts of ``train``, ``dev`` and ``test``: about 7, 2 and 1 in ten of every label.
 
     Texts that nearly repeat each other stay in one part. An error where there are fewer than two labels, or
     too few texts of one to be in every part.
     """
-    texts, labels = aggregated.texts, aggregated.labels
+    texts, labels = (table[name].to_list() for name in ("text", "label"))
     if len(set(labels)) < 2:
         what = f"all {len(labels)} kept texts are {labels[0]}" if labels else "no text was kept"
         raise InputError(what, expected="texts of two labels or more", fix="collect labels of more texts")
     first = divide_texts(texts, labels, seed=seed, share=SHARES["test"])
-    rest = first.train
-    second = divide_texts(
-        [texts[place] for place in rest],
-        [labels[place] for place in rest],
-        seed=seed,
-        share=SHARES["dev"] / (1 - SHARES["test"]),
-    )
-    return {
-        "train": [rest[place] for place in second.train],
-        "dev": [rest[place] for place in second.held_out],
-        "test": first.held_out,
-    }
-
-
-def _encode_ratings(rows: pl.DataFrame) -> RatingCodes:
-    return RatingCodes.from_rows(*(rows[name].to_list() for name in ("item_id", "annotator", "label")))
+    rest, share = table[first.train], SHARES["dev"] / (1 - SHARES["test"])
+    second = divide_texts(rest["text"].to_list(), rest["label"].to_list(), seed=seed, share=share)
+    return {"train": rest[second.train], "dev": rest[second.held_out], "test": table[first.held_out]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +161,7 @@ class AggregatedLabels:
         for question, aggregated in self.labels_by_question.items():
             sizes = ", ".join(f"{part} {size}" for part, size in self.sizes[question].items())
             dropped = ", ".join(f"{reason} {count}" for reason, count in aggregated.dropped.items()) or "none"
-            lines.append(f"{question:<10} {len(aggregated.items)} texts kept ({sizes}); dropped: {dropped}")
+            lines.append(f"{question:<10} {aggregated.table.height} texts kept ({sizes}); dropped: {dropped}")
         return [*lines, f"tables: {self.folder}"]
 
 
@@ -219,17 +199,13 @@ class AggregationJob:
             question = labels.questions[0].name
             one = aggregated[question] = aggregate_labels(labels)
             try:
-                parts = divide_parts(one, seed=self.seed)
+                parts = divide_parts(one.table, seed=self.seed)
             except InputError as error:
                 # Agreement and labels are worth having where there is too little to train on.
-                parts, undivided[question] = {"all": list(range(len(one.items)))}, error.problem
-            rows = zip(one.items, one.texts, one.labels, strict=True)
-            table = pl.DataFrame(
-                list(rows), schema=dict.fromkeys(("id", "text", "label"), pl.String), orient="row"
-            )
-            for part, places in parts.items():
-                write_text(self.out / f"{question}_{part}.csv", spreadsheet_csv(table[places]))
-            sizes[question] = {part: len(places) for part, places in parts.items()}
+                parts, undivided[question] = {"all": one.table}, error.problem
+            for part, table in parts.items():
+                write_text(self.out / f"{question}_{part}.csv", spreadsheet_csv(table))
+            sizes[question] = {part: table.height for part, table in parts.items()}
         write_text(self.out / "agreement.csv", spreadsheet_csv(_agreement_table(agreement)))
         return AggregatedLabels(self.out, tuple(agreement), aggregated, sizes, undivided)
 
@@ -249,8 +225,7 @@ def settle_labels(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggr
 def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> AggregationJob:
     """The annotations read and checked, so that ``plan`` can be shown before ``run``."""
     path, named = Path(file), options["question"]
-    if unknown := [name for name in named or () if name not in QUESTIONS]:
-        raise InputError(f"--question {unknown[0]!r}", expected=", ".join(QUESTIONS), fix="name one of these")
+    require_known(named or (), QUESTIONS, "--question", fix="name one of these")
     columns = named or column_names(path)
     questions = [question for question in QUESTIONS if question in columns]
     if not questions:
@@ -259,18 +234,12 @@ def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggregatio
             expected=f"a column {' or '.join(QUESTIONS)}",
             fix="name the question and its column with --question and --label",
         )
-    annotations = (
-        read_annotations(
-            path,
-            question,
-            label=options["label"],
-            item=options["item"],
-            text=options["text"],
-            annotator=options["annotator"],
-        )
+    item, text, annotator = options["item"], options["text"], options["annotator"]
+    annotations = tuple(
+        read_annotations(path, question, label=options["label"], item=item, text=text, annotator=annotator)
         for question in questions
     )
-    return AggregationJob(path.name, tuple(annotations), options["seed"], Path(options["out"]))
+    return AggregationJob(path.name, annotations, options["seed"], Path(options["out"]))
 
 
 def _agreement_table(rows: list[AgreementEstimate]) -> pl.DataFrame:
@@ -279,17 +248,13 @@ def _agreement_table(rows: list[AgreementEstimate]) -> pl.DataFrame:
             "question": row.question,
             "categories": row.categories,
             "statistic": row.statistic,
-            "value": row.estimate.value,
-            "low": row.estimate.low,
-            "high": row.estimate.high,
-            "ratings": row.estimate.n,
-            "texts": row.estimate.n_clusters,
-            "texts_left_out": row.estimate.n_null,
-            "null_reason": row.estimate.null_reason,
+            **asdict(row.estimate),
         }
         for row in rows
     ]
-    return pl.DataFrame(cells, infer_schema_length=None)
+    names = {"n": "ratings", "n_clusters": "texts", "n_null": "texts_left_out"}
+    order = ("question", "categories", "statistic", "value", "low", "high", *names.values(), "null_reason")
+    return pl.DataFrame(cells, infer_schema_length=None).rename(names).select(order)
 
 
 def _format_estimate(estimate: Estimate) -> str:

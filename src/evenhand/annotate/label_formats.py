@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -18,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 import polars as pl
 
 from evenhand.annotate.agreement import describe_questions, read_source
-from evenhand.annotate.label_set import LabelSet, RatedQuestion
+from evenhand.annotate.label_set import LabelSet, require_known
 from evenhand.annotate.options import ExportOptions, ImportOptions
 from evenhand.audits.run_setup import RunPlan
 from evenhand.core.digests import Json
@@ -52,8 +53,13 @@ class LabelExchangeJob:
         return RunPlan(f"{self.verb} {self.labels.name}", lines, self.out)
 
     def run(self) -> list[Path]:
-        """Write the files."""
-        return write_labels(self.labels, self.out, self.format)
+        """Write the answers, and for Label Studio the labelling configuration with them."""
+        texts = {self.out: FORMATS[self.format].write(self.labels)}
+        if self.format == "label-studio":
+            texts[self.out.with_suffix(".xml")] = _labelling_config(self.labels)
+        for file, text in texts.items():
+            write_text(file, text)
+        return list(texts)
 
 
 @checks_options
@@ -76,9 +82,9 @@ def prepare(
     source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]
 ) -> LabelExchangeJob:
     """The answers read and checked, so that ``plan`` can be shown before ``run``."""
-    suffix = file_suffix(options["format"])
+    require_known([options["format"]], FORMATS, "unknown format", fix="name one with --format")
     labels = read_source(source, options)
-    path = Path(options["out"] or f"{labels.name}-labels{suffix}")
+    path = Path(options["out"] or f"{labels.name}-labels{FORMATS[options['format']].suffix}")
     if path.is_dir():
         raise InputError(f"{path} is a folder", expected="a file to write", fix="name a file with --out")
     if path.exists() and path.resolve() == labels.source.resolve():
@@ -88,49 +94,28 @@ def prepare(
     return LabelExchangeJob(verb, labels, options["format"], path)
 
 
-def write_labels(labels: LabelSet, path: Path, kind: str) -> list[Path]:
-    """The files written: the answers, and for Label Studio the labelling configuration with them."""
-    file_suffix(kind)
-    texts = {path: FORMATS[kind].write(labels)}
-    if kind == "label-studio":
-        texts[path.with_suffix(".xml")] = _labelling_config(labels.questions)
-    for file, text in texts.items():
-        write_text(file, text)
-    return list(texts)
-
-
-def file_suffix(kind: str) -> str:
-    """How the files of a format end; an error for an unknown one."""
-    if kind not in FORMATS:
-        raise InputError(
-            f"the format {kind!r} is not known", expected=", ".join(FORMATS), fix="name one with --format"
-        )
-    return FORMATS[kind].suffix
-
-
-def _dump(records: Sequence[Json]) -> str:
-    return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
-
-
 def _context(row: Object) -> dict[str, Json]:
     return {key: row[key] for key in CONTEXT_COLUMNS if row[key] is not None}
 
 
-def _is_numeric(question: RatedQuestion) -> bool:
-    """Whether answers are stars: whole numbers from 1."""
-    numbers = [number_or_none(label) for label in question.scale.labels]
-    return all(number is not None and number >= 1 and number == int(number) for number in numbers)
+def _star_questions(labels: LabelSet) -> set[str]:
+    """The questions whose answers are stars: whole numbers from 1."""
+    stars = set()
+    for question in labels.questions:
+        numbers = [number_or_none(label) for label in question.labels]
+        if all(number is not None and number >= 1 and number == int(number) for number in numbers):
+            stars.add(question.name)
+    return stars
 
 
 def _argilla_records(labels: LabelSet) -> str:
-    numeric = {question.name: _is_numeric(question) for question in labels.questions}
-    records: list[Json] = []
+    stars, records = _star_questions(labels), list[Json]()
     for part in labels.rows.partition_by("item_id", maintain_order=True):
         responses: dict[str, list[Json]] = defaultdict(list)
         people: dict[str, str] = {}
         for question, person, label in part.select("question", "annotator", "label").iter_rows():
             people[_user(person)] = person
-            value: Json = int(float(label)) if numeric[question] else label
+            value = int(float(label)) if question in stars else label
             responses[question].append({"value": value, "user_id": _user(person)})
         first = part.row(0, named=True)
         records.append(
@@ -139,11 +124,11 @@ def _argilla_records(labels: LabelSet) -> str:
                 "fields": {"text": first["text"]},
                 "metadata": _context(first) | {_PEOPLE: json.dumps(people, ensure_ascii=False)},
                 "suggestions": {},
-                "responses": dict(responses),
+                "responses": responses,
                 "vectors": {},
             }
         )
-    return _dump(records)
+    return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
 
 
 def _user(person: str) -> str:
@@ -155,34 +140,20 @@ def _user(person: str) -> str:
 
 
 def _label_studio_tasks(labels: LabelSet) -> str:
-    numeric = {question.name: _is_numeric(question) for question in labels.questions}
-    tasks: list[Json] = []
+    stars, tasks = _star_questions(labels), list[Json]()
     for number, part in enumerate(labels.rows.partition_by("item_id", maintain_order=True), start=1):
-        first = part.row(0, named=True)
         # No completed_by: Label Studio refuses an import that names people it does not know.
         annotations: list[Json] = []
         for answers in part.partition_by("annotator", maintain_order=True):
-            annotation: dict[str, Json] = {
-                "result": [
-                    _result(person, question, label, is_rating=numeric[question])
-                    for person, question, label in answers.select(
-                        "annotator", "question", "label"
-                    ).iter_rows()
-                ],
-                "was_cancelled": False,
-                "ground_truth": False,
-            }
-            if last := answers["at"].max():
-                annotation["created_at"] = str(last)
-            annotations.append(annotation)
-        tasks.append(
-            {
-                "id": number,
-                "data": {"text": first["text"], "item_id": first["item_id"], **_context(first)},
-                "annotations": annotations,
-            }
-        )
-    return _dump(tasks)
+            rows = answers.select("annotator", "question", "label").iter_rows()
+            results = [_result(*row, is_rating=row[1] in stars) for row in rows]
+            last = answers["at"].max()
+            created: dict[str, Json] = {"created_at": str(last)} if last else {}
+            annotations.append({"result": results, "was_cancelled": False, "ground_truth": False, **created})
+        first = part.row(0, named=True)
+        data = {"text": first["text"], "item_id": first["item_id"], **_context(first)}
+        tasks.append({"id": number, "data": data, "annotations": annotations})
+    return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
 
 
 def _result(person: str, question: str, label: str, *, is_rating: bool) -> Json:
@@ -196,17 +167,17 @@ def _result(person: str, question: str, label: str, *, is_rating: bool) -> Json:
     }
 
 
-def _labelling_config(questions: Sequence[RatedQuestion]) -> str:
-    lines = ["<View>", f'  <Text name="{TEXT}" value="$text"/>']
-    for question in questions:
-        name, labels = quoteattr(question.name), question.scale.labels
+def _labelling_config(labels: LabelSet) -> str:
+    stars, lines = _star_questions(labels), ["<View>", f'  <Text name="{TEXT}" value="$text"/>']
+    for question in labels.questions:
+        name = quoteattr(question.name)
         lines.append(f"  <Header value={name}/>")
-        if _is_numeric(question):
-            most = max(int(float(label)) for label in labels)
+        if question.name in stars:
+            most = max(int(float(label)) for label in question.labels)
             lines.append(f'  <Rating name={name} toName="{TEXT}" maxRating="{most}"/>')
         else:
             lines.append(f'  <Choices name={name} toName="{TEXT}" choice="single">')
-            lines += [f"    <Choice value={quoteattr(label)}/>" for label in labels]
+            lines += [f"    <Choice value={quoteattr(label)}/>" for label in question.labels]
             lines.append("  </Choices>")
     return "\n".join([*lines, "</View>"]) + "\n"
 
@@ -238,9 +209,9 @@ def read_json(path: Path) -> pl.DataFrame:
         ) from error
     records = _objects(content if isinstance(content, list) else [content])
     if records and all("annotations" in part or "completions" in part for part in records):
-        rows = [row for task in records for row in _read_task(task)]
+        rows = list(chain.from_iterable(map(_read_task, records)))
     elif records and all("responses" in part for part in records):
-        rows = [row for record in records for row in _read_record(record)]
+        rows = list(chain.from_iterable(map(_read_record, records)))
     else:
         keys = ", ".join(list(records[0])[:8]) if records else type(content).__name__
         raise InputError(
@@ -295,7 +266,6 @@ def _read_record(record: Object) -> Iterator[dict[str, str | None]]:
                 "annotator": _text(_object(people).get(user or "")) or user,
                 "question": question,
                 "label": _text(answer.get("value")),
-                "at": None,
                 **{key: _text(metadata.get(key)) for key in CONTEXT_COLUMNS},
             }
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from evenhand.annotate.label_set import require_known
 from evenhand.core.errors import InputError
 from evenhand.core.records import MetricInfo, OutputInfo
 from evenhand.stats.label_scales import KNOWN_SCALES, LabelScale, normalise_label, number_or_none
@@ -31,6 +32,11 @@ class LabelMapping:
         return len(set(self.labels.values()) - {None}) > 1
 
     @property
+    def has_score(self) -> bool:
+        """Whether the value is the output's own: a further cut repeats another one's."""
+        return self.output.kind != "label"
+
+    @property
     def places(self) -> dict[str, float]:
         """The metric's labels in order: -1, 0, 1 for three, 0, 1 for two; ``other`` has no place."""
         ordered = [label for label in self.output.labels if label != "other"]
@@ -47,13 +53,8 @@ def map_labels(
     some. Where people gave numbers that are no labels, every output is compared by rank.
     """
     known = {output.name: output for output in info.outputs}
-    for name in outputs:
-        if name not in known:
-            raise InputError(
-                f"metric {info.name!r} has no output {name!r}",
-                expected=", ".join(known),
-                fix="name one of these with --output",
-            )
+    problem = f"metric {info.name!r} has no output"
+    require_known(outputs, known, problem, fix="name one of these with --output")
     selected = [known[name] for name in outputs or known]
     own = {normalise_label(theirs): normalise_label(ours) for theirs, ours in renamed.items()}
     mappings = [

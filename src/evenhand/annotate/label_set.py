@@ -8,8 +8,9 @@ is left out and counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -62,14 +63,6 @@ class RatingFileColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class RatedQuestion:
-    """What was asked, and the scale of its answers."""
-
-    name: str
-    scale: LabelScale
-
-
-@dataclass(frozen=True, slots=True)
 class LabelSet:
     """What people said."""
 
@@ -77,22 +70,21 @@ class LabelSet:
     source: Path
     rows: pl.DataFrame
     """The columns of ``ROWS``."""
-    questions: tuple[RatedQuestion, ...]
+    questions: tuple[LabelScale, ...]
+    """The scale of each question, by the name of the question."""
     digest: str
     notes: tuple[str, ...] = ()
     """What was left out or read in a special way, counted."""
-    checks: Mapping[str, tuple[int, int]] | None = None
-    """Annotator to attention checks passed and shown; None where there were none."""
+    checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Annotator to attention checks passed and shown."""
 
     def of(self, question: str) -> pl.DataFrame:
         """The ratings of one question, checks left out."""
         return self.rows.filter((pl.col("question") == question) & ~pl.col("is_check"))
 
-    def ratings(self, question: RatedQuestion) -> RatingCodes:
+    def ratings(self, question: LabelScale) -> RatingCodes:
         """The ratings of one question as codes."""
-        rows = self.of(question.name)
-        columns = (rows[name].to_list() for name in ("item_id", "annotator", "label"))
-        return RatingCodes.from_rows(*columns, scale=question.scale.labels)
+        return encode_ratings(self.of(question.name), question.labels)
 
     def texts(self) -> dict[str, str]:
         """Item to its text."""
@@ -103,15 +95,23 @@ class LabelSet:
         if not names:
             return self
         known = {question.name: question for question in self.questions}
-        for name in names:
-            if name not in known:
-                raise InputError(
-                    f"{self.source} has no answers to the question {name!r}",
-                    expected=", ".join(known),
-                    fix="name one of these with --question",
-                )
+        problem = f"{self.source} has no answers to the question"
+        require_known(names, known, problem, fix="name one of these with --question")
         rows = self.rows.filter(pl.col("question").is_in(list(names)))
         return replace(self, questions=tuple(known[name] for name in names), rows=rows)
+
+
+def encode_ratings(rows: pl.DataFrame, scale: Sequence[str] | None = None) -> RatingCodes:
+    """The ratings of a table of rows as codes; ``scale`` is the order of the labels, by default by name."""
+    columns = (rows[name].to_list() for name in ("item_id", "annotator", "label"))
+    return RatingCodes.from_rows(*columns, scale=scale)
+
+
+def require_known(names: Iterable[str], known: Collection[str], problem: str, *, fix: str) -> None:
+    """An error for the first of the names that is not known; it is the last word of the problem."""
+    for name in names:
+        if name not in known:
+            raise InputError(f"{problem} {name!r}", expected=", ".join(known), fix=fix)
 
 
 def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
@@ -121,37 +121,31 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     the study's own ``labels.db``; a study nobody has answered gives an empty table.
     """
     # Imported here: files can be read without the extra `annotate`.
-    from evenhand.annotate.answer_log import latest_answers
+    from evenhand.annotate.answer_log import LatestAnswer, latest_answers
     from evenhand.annotate.database import Database, has_labels
 
     if not has_labels(study, url):
         return pl.DataFrame(schema=dict(LABEL_COLUMNS))
     with Database(study, url) as db:
         rows = latest_answers(db)
-    names = ("annotator", "item_id", "question", "label", "at")
-    table = pl.DataFrame(rows, schema={name: LABEL_COLUMNS[name] for name in names}, orient="row")
     listed = [(one.name, label, code) for one in study.questions for label, code in one.codes.items()]
-    codes = pl.DataFrame(
-        listed, schema={name: LABEL_COLUMNS[name] for name in ("question", "label", "code")}, orient="row"
-    )
-    _check_all_known(study, table, codes)
+    schema = {name: LABEL_COLUMNS[name] for name in LatestAnswer._fields}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    kinds = {"question": pl.String, "label": pl.String, "code": pl.Float64}
+    codes = pl.DataFrame(listed, schema=kinds, orient="row")
+    unknown = table.join(codes, on=["question", "label"], how="anti")
+    if unknown.height:
+        # ``study.toml`` no longer has what people answered: nothing is left out in silence.
+        question, label = unknown.select("question", "label").row(0)
+        raise InputError(
+            f"{unknown.height:,} answers do not fit {STUDY}, such as {question} = {label!r}",
+            expected="the questions and labels that people were asked",
+            fix=f"put them back into {study.folder / STUDY}; wording may change, names and labels may not",
+        )
     checks = study.items().select("item_id", "is_check")
     joined = table.join(checks, on="item_id", how="inner").join(codes, on=["question", "label"])
     return joined.select(pl.col(name).cast(kind) for name, kind in LABEL_COLUMNS.items()).sort(
         "item_id", "question", "annotator"
-    )
-
-
-def _check_all_known(study: Study, table: pl.DataFrame, codes: pl.DataFrame) -> None:
-    """An error where ``study.toml`` no longer has what people answered: nothing is left out in silence."""
-    unknown = table.join(codes, on=["question", "label"], how="anti")
-    if unknown.is_empty():
-        return
-    question, label = unknown.select("question", "label").row(0)
-    raise InputError(
-        f"{unknown.height:,} answers do not fit {STUDY}, such as {question} = {label!r}",
-        expected="the questions and labels that people were asked",
-        fix=f"put them back into {study.folder / STUDY}; wording may change, names and labels may not",
     )
 
 
@@ -174,28 +168,23 @@ def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
         source=study.folder,
         rows=rows.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
         questions=tuple(
-            RatedQuestion(one.name, LabelScale(one.name, one.codes).sort())
-            for one in study.questions
-            if one.name in answered
+            LabelScale(one.name, one.codes).sort() for one in study.questions if one.name in answered
         ),
         digest=digest(rows.select(*KEY, "label").sort(KEY).write_csv()),
         checks=_count_checks(rows),
     )
 
 
-def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]] | None:
+def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     """For each annotator the attention checks passed and shown."""
     shown = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
-    if shown.is_empty():
-        return None
-    counts: dict[str, tuple[int, int]] = {}
-    columns = shown.sort("annotator").select("annotator", "question", "label", "expected")
+    passed, met = Counter[str](), Counter[str]()
+    columns = shown.select("annotator", "question", "label", "expected")
     for annotator, question, label, expected in columns.iter_rows():
         right = json.loads(expected).get(question)
-        if right is not None:
-            passed, n = counts.get(annotator, (0, 0))
-            counts[annotator] = (passed + (right == label), n + 1)
-    return counts
+        met[annotator] += right is not None
+        passed[annotator] += right == label
+    return {annotator: (passed[annotator], number) for annotator, number in met.items() if number}
 
 
 def read_label_set(
@@ -205,7 +194,17 @@ def read_label_set(
     path = Path(source)
     if path.is_dir() or path.name == STUDY:
         return read_study_labels(read_study(path if path.is_dir() else path.parent), database)
-    return read_ratings(_read_table(path), columns or RatingFileColumns(), path)
+    ending = path.name.lower().removesuffix(".gz")
+    if ending.endswith(".json"):
+        from evenhand.annotate.label_formats import read_json
+
+        table = read_json(path)
+    else:
+        table = read_table(path)
+        # The cells of our own exports are guarded against formulas.
+        if ending.endswith((".csv", ".tsv")) and {"item_id", "annotator", "question"} <= set(table.columns):
+            table = unguard_table(table)
+    return read_ratings(table, columns or RatingFileColumns(), path)
 
 
 def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) -> LabelSet:
@@ -217,10 +216,8 @@ def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) ->
     table = _drop_incomplete(_one_rating_per_row(table, columns, path, notes), path, notes)
     table, questions = _with_scales(table, columns, path, notes)
     table = _drop_repeated(table, path, notes)
-    repeated = (
-        table.select("item_id", "text").unique(maintain_order=True).filter(pl.col("item_id").is_duplicated())
-    )
-    if repeated.height:
+    texts = table.select("item_id", "text").unique(maintain_order=True)
+    if (repeated := texts.filter(pl.col("item_id").is_duplicated())).height:
         raise InputError(
             f"{path}: the item {repeated['item_id'][0]!r} has two texts",
             expected="one text per item",
@@ -234,18 +231,6 @@ def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) ->
     ).with_columns(pl.col("is_check").fill_null(value=False))
     stem = Path(path.name.removesuffix(".gz")).stem
     return LabelSet(stem, path, rows, questions, file_digest(path), tuple(notes))
-
-
-def _read_table(path: Path) -> pl.DataFrame:
-    ending = path.name.lower().removesuffix(".gz")
-    if ending.endswith(".json"):
-        from evenhand.annotate.label_formats import read_json
-
-        return read_json(path)
-    table = read_table(path)
-    is_export = {"item_id", "annotator", "question"} <= set(table.columns)
-    # The cells of our own exports are guarded against formulas.
-    return unguard_table(table) if is_export and ending.endswith((".csv", ".tsv")) else table
 
 
 def _one_rating_per_row(
@@ -262,23 +247,23 @@ def _one_rating_per_row(
     labels = columns.labels or _label_columns(table, path)
     named = {"--text": text, "--item": item, "--annotator": annotator, "--cluster": columns.cluster}
     require_columns(table.columns, {**named, **{f"--label {name}": name for name in labels}}, path)
-    base = table.with_columns(pl.col(text).alias("text"), pl.col(item or text).alias("item_id"))
+    base = table.with_columns(text=pl.col(text), item_id=pl.col(item or text))
     if columns.cluster:
-        base = base.with_columns(pl.col(columns.cluster).alias("cluster"))
+        base = base.with_columns(cluster=pl.col(columns.cluster))
     is_wide = annotator is None and len(labels) > 1 and not set(labels) <= set(_QUESTIONS)
     if is_wide:
         notes.append(f"annotators are the columns {', '.join(labels)}")
     else:
-        base = base.with_columns((pl.col(annotator) if annotator else pl.lit(AGGREGATED)).alias("annotator"))
+        base = base.with_columns(annotator=pl.col(annotator) if annotator else pl.lit(AGGREGATED))
     question = usual("question", "task")
     if tuple(labels) == ("label",) and question:
-        return base.with_columns(pl.col(question).fill_null("label").alias("question"))
+        return base.with_columns(question=pl.col(question).fill_null("label"))
     if len(labels) == 1:
-        return base.with_columns(pl.col(labels[0]).alias("label"), pl.lit(labels[0]).alias("question"))
+        return base.with_columns(label=pl.col(labels[0]), question=pl.lit(labels[0]))
     index = [name for name in ROWS if name in base.columns and name not in (*labels, "label", "question")]
     variable = "annotator" if is_wide else "question"
     long = base.unpivot(labels, index=index, variable_name=variable, value_name="label")
-    return long.with_columns(pl.lit("label").alias("question")) if is_wide else long
+    return long.with_columns(question=pl.lit("label")) if is_wide else long
 
 
 def _label_columns(table: pl.DataFrame, path: Path) -> tuple[str, ...]:
@@ -312,26 +297,22 @@ def _drop_incomplete(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.Da
 
 def _with_scales(
     table: pl.DataFrame, columns: RatingFileColumns, path: Path, notes: list[str]
-) -> tuple[pl.DataFrame, tuple[RatedQuestion, ...]]:
+) -> tuple[pl.DataFrame, tuple[LabelScale, ...]]:
     """Labels as their scale spells them, their codes, and the scale of every question."""
+    is_fixed, given = isinstance(columns.scale, LabelScale), columns.scale or None
+    if given and not isinstance(given, LabelScale):
+        given = LabelScale("", {normalise_label(label): float(at) for at, label in enumerate(given)})
     questions, parts = [], []
     for (key,), part in table.partition_by("question", as_dict=True, maintain_order=True).items():
         name, plain = str(key), {label: normalise_label(label) for label in part["label"].unique().to_list()}
-        if isinstance(columns.scale, LabelScale):
-            scale = columns.scale
-        elif columns.scale:
-            scale = LabelScale(
-                name, {normalise_label(label): float(at) for at, label in enumerate(columns.scale)}
-            )
-        else:
-            scale = find_scale(set(plain.values()))
+        scale = given or find_scale(set(plain.values()))
         spelled = {raw: scale.label_of(label) for raw, label in plain.items()}
         if unknown := [raw for raw, label in spelled.items() if label is None]:
             raise InputError(
                 f"{path} has the label {unknown[0]!r} for {name!r}",
                 expected=", ".join(scale.labels),
                 fix="correct it, or name another column with --label"
-                if isinstance(columns.scale, LabelScale)
+                if is_fixed
                 else "correct it, or name every label, lowest first, with --scale",
             )
         label = pl.col("label").replace_strict(spelled, return_dtype=pl.String)
@@ -349,10 +330,10 @@ def _with_scales(
             scale = replace(scale, places=codes).sort()
         else:
             code = pl.col("label").replace_strict(dict(scale.places), return_dtype=pl.Float64)
-            part = part.with_columns(code.alias("code"))
+            part = part.with_columns(code=code)
         used = set(part["label"])
-        places = {one: place for one, place in scale.places.items() if columns.scale or one in used}
-        questions.append(RatedQuestion(name, replace(scale, name=name, places=places)))
+        places = {one: place for one, place in scale.places.items() if given or one in used}
+        questions.append(replace(scale, name=name, places=places))
         parts.append(part)
     return pl.concat(parts, how="diagonal_relaxed"), tuple(questions)
 
@@ -371,7 +352,7 @@ def _drop_repeated(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.Data
     doubled = single.filter(pl.struct(KEY).is_duplicated())
     if doubled.height:
         item, person, question, label = doubled.select(*KEY, "label").row(0)
-        again = doubled.filter((pl.col("item_id") == item) & (pl.col("annotator") == person))["label"][1]
+        again = doubled.filter(item_id=item, annotator=person, question=question)["label"][1]
         who = "the text has" if person == AGGREGATED else f"{person!r} gives it"
         raise InputError(
             f"{path}: of {item[:60]!r} {who} two labels for {question}: {label!r} and {again!r}",

@@ -43,7 +43,7 @@ def create_invitations(db: Database, count: int) -> list[Invitation]:
     def work(connection: sa.Connection) -> list[Invitation]:
         db.lock(connection)
         # The forgotten have no number, and theirs must not come again.
-        query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(people.c.study == db.study.id)
+        query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(db.own(people))
         highest, known = connection.execute(query).one()
         first = int(max(highest or 0, known)) + 1
         study, numbered = db.study.id, list(enumerate(tokens, start=first))
@@ -60,11 +60,8 @@ def create_invitations(db: Database, count: int) -> list[Invitation]:
 def renew_link(db: Database, annotator: str) -> Invitation:
     """A new link for somebody who lost theirs; the old one no longer opens."""
     invitation = Invitation(annotator, secrets.token_urlsafe(24))
-    change = (
-        sa.update(people)
-        .where(people.c.study == db.study.id, people.c.annotator == annotator, people.c.number.is_not(None))
-        .values(token=token_digest(db.study.id, invitation.token))
-    )
+    theirs = sa.and_(db.own(people, annotator), people.c.number.is_not(None))
+    change = sa.update(people).where(theirs).values(token=token_digest(db.study.id, invitation.token))
     if not db.write(lambda connection: connection.execute(change).rowcount):
         raise _unknown_person(db, annotator)
     return invitation
@@ -72,27 +69,17 @@ def renew_link(db: Database, annotator: str) -> Invitation:
 
 def find_person(db: Database, token: str) -> Person | None:
     """The holder of a link; None for an unknown link, one of somebody forgotten, or one of another study."""
-    query = sa.select(people.c.annotator, people.c.number).where(
-        people.c.study == db.study.id, people.c.token == token_digest(db.study.id, token)
-    )
+    has_token = people.c.token == token_digest(db.study.id, token)
+    query = sa.select(people.c.annotator, people.c.number).where(db.own(people), has_token)
     row = db.read(lambda connection: connection.execute(query).one_or_none())
     return Person(*row) if row else None
 
 
-def links(db: Database) -> frozenset[str]:
-    """The digests of all valid links."""
-    query = sa.select(people.c.token).where(people.c.study == db.study.id, people.c.token.is_not(None))
-    return db.read(lambda connection: frozenset(map(str, connection.execute(query).scalars())))
-
-
-def list_invited(db: Database) -> list[str]:
-    """Everybody who has a link, in the order of invitation."""
-    query = (
-        sa.select(people.c.annotator)
-        .where(people.c.study == db.study.id, people.c.token.is_not(None))
-        .order_by(people.c.number)
-    )
-    return db.read(lambda connection: list(connection.execute(query).scalars()))
+def read_links(db: Database) -> dict[str, str]:
+    """Everybody who has a link, in the order of invitation, and its digest."""
+    invited = sa.select(people.c.annotator, people.c.token).where(db.own(people), people.c.token.is_not(None))
+    query = invited.order_by(people.c.number)
+    return db.read(lambda connection: {str(who): str(token) for who, token in connection.execute(query)})
 
 
 def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> str:
@@ -103,11 +90,7 @@ def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> 
     """
     stranger = f"x{secrets.token_hex(6)}"
     today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
-
-    person, claimed, answered = (
-        sa.and_(table.c.study == db.study.id, table.c.annotator == annotator)
-        for table in (people, claims, answers)
-    )
+    person, claimed, answered = (db.own(table, annotator) for table in (people, claims, answers))
 
     def work(connection: sa.Connection) -> bool:
         gone = sa.update(people).where(person, people.c.number.is_not(None))
@@ -131,7 +114,7 @@ def token_digest(study: str, token: str) -> str:
 
 
 def _unknown_person(db: Database, annotator: str) -> InputError:
-    known = list_invited(db)
+    known = list(read_links(db))
     shown = ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
     return InputError(
         f"nobody called {annotator!r} has a link of this study",

@@ -8,7 +8,7 @@ from typing import Unpack
 import polars as pl
 
 from evenhand.annotate.agreement import ConsensusRule, LabelJob, Row, label_identity, read_source
-from evenhand.annotate.label_set import LabelSet
+from evenhand.annotate.label_set import LabelSet, require_known
 from evenhand.annotate.options import MethodRatingOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core.errors import InputError
@@ -49,12 +49,7 @@ def prepare(source: Path | str, **options: Unpack[MethodRatingOptions]) -> Label
             fix="make the study from texts of several models or mitigations",
         )
     baseline = options["baseline"] or next((name for name in BASELINES if name in methods), methods[0])
-    if baseline not in methods:
-        raise InputError(
-            f"no text is of the method {baseline!r}",
-            expected=", ".join(methods),
-            fix="name one with --baseline",
-        )
+    require_known([baseline], methods, "no text is of the method", fix="name one with --baseline")
 
     def compute(folder: RunFolder, progress: Progress) -> None:
         with run_stage(folder, COMMAND) as record, progress.step("comparing methods", None):
@@ -82,37 +77,29 @@ def method_table(labels: LabelSet, *, baseline: str, level: float = 0.95) -> pl.
     has numbers.
     """
     rows: list[Row] = []
-    p_values: list[float | None] = []
     for question in labels.questions:
-        if not question.scale.is_ordered:
-            continue
-        answers = labels.of(question.name).drop_nulls(["method", "code"])
-        columns = (answers[name].to_list() for name in ("annotator", "method", "code"))
-        for rating in compare_methods(*columns, baseline=baseline, level=level):
-            rows.append({"question": question.name, "baseline": baseline, **_row(rating)})
-            p_values.append(rating.difference.p if rating.difference else None)
+        if question.is_ordered:
+            answers = labels.of(question.name).drop_nulls(["method", "code"])
+            columns = (answers[name].to_list() for name in ("annotator", "method", "code"))
+            of_methods = compare_methods(*columns, baseline=baseline, level=level)
+            rows += [{"question": question.name, "baseline": baseline, **_row(one)} for one in of_methods]
     if not rows:
         raise InputError(
             f"{labels.source} has no question whose answers have an order",
             expected="answers such as 1 to 7",
             fix="name their order, lowest first, with --scale",
         )
-    adjusted = benjamini_hochberg(p_values)
-    corrected = [row | {"p_adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
-    return pl.DataFrame(corrected, schema=dict(METHODS))
+    table = pl.DataFrame(rows, schema=dict(METHODS))
+    return table.with_columns(
+        p_adjusted=pl.Series(benjamini_hochberg(table["p"].to_list()), dtype=pl.Float64)
+    )
 
 
 def _row(rating: MethodRating) -> Row:
-    row: Row = {
-        "method": rating.method,
-        "mean": rating.mean.value,
-        "low": rating.mean.low,
-        "high": rating.mean.high,
-        "participants": rating.mean.n,
-        "ratings": rating.ratings,
-        "null_reason": rating.mean.null_reason,
-    }
-    if gap := rating.difference:
+    mean, gap = rating.mean, rating.difference
+    row: Row = {"method": rating.method, "mean": mean.value, "low": mean.low, "high": mean.high}
+    row |= {"participants": mean.n, "ratings": rating.ratings, "null_reason": mean.null_reason}
+    if gap:
         row |= {
             "difference": gap.estimate,
             "difference_low": gap.low,
@@ -122,6 +109,6 @@ def _row(rating: MethodRating) -> Row:
             "p": gap.p,
             "paired": gap.n_clusters,
             "method_of_test": gap.method,
-            "null_reason": gap.null_reason or rating.mean.null_reason,
+            "null_reason": gap.null_reason or mean.null_reason,
         }
     return row

@@ -148,8 +148,11 @@ def task_text(name: str | Path) -> str:
         raise _error(str(name), describe_misfit(error)) from error
 
 
-def parse_task(text: str, *, where: str) -> AnnotationTask:
-    """The checked task of a TOML text; the first thing that does not fit is an error that names it."""
+def parse_task(text: str, *, where: str, layout: PageLayout | None = None) -> AnnotationTask:
+    """The checked task of a TOML text, with another layout than its own if one is given.
+
+    The first thing that does not fit is an error that names it.
+    """
     try:
         values = parse_toml(text)
         values.pop("study", None)
@@ -158,12 +161,7 @@ def parse_task(text: str, *, where: str) -> AnnotationTask:
         raise _error(where, describe_misfit(error)) from error
     for problem, accepted in _find_misfits(task):
         raise _error(where, problem, accepted)
-    return task
-
-
-def with_layout(task: AnnotationTask, layout: PageLayout | None) -> AnnotationTask:
-    """The task with another layout, or as it is."""
-    terms = task.task.model_copy(update={"layout": layout} if layout else {})
+    terms = task.task.model_copy(update={"layout": layout or task.task.layout})
     return task.model_copy(update={"task": terms})
 
 
@@ -268,7 +266,7 @@ class Study:
                     expected=f"{name} as {kind}",
                     fix="make the study again in a new folder",
                 )
-        return table.select(pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
+        return table.select(*ITEM_COLUMNS).cast(pl.Schema(ITEM_COLUMNS))
 
 
 def read_study(folder: Path | str) -> Study:
@@ -289,8 +287,7 @@ def read_study(folder: Path | str) -> Study:
             expected="the file that `evenhand annotate init` wrote",
             fix="fix the section [study]",
         ) from error
-    task = with_layout(parse_task(text, where=str(path)), settings.layout)
-    return Study(Path(folder), task, settings, text)
+    return Study(Path(folder), parse_task(text, where=str(path), layout=settings.layout), settings, text)
 
 
 def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.DataFrame) -> Study:
@@ -302,8 +299,7 @@ def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.Dat
     try:
         check_no_study(folder)
         with replace_file(folder / ITEMS) as temporary:
-            columns = (pl.col(name).cast(kind) for name, kind in ITEM_COLUMNS.items())
-            write_parquet(items.select(columns), temporary)
+            write_parquet(items.select(*ITEM_COLUMNS).cast(pl.Schema(ITEM_COLUMNS)), temporary)
         # Last: a folder with this file holds a whole study.
         write_text(folder / STUDY, _to_toml(settings) + "\n" + task)
     finally:

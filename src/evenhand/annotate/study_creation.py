@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
 from uuid import uuid4
@@ -22,10 +24,10 @@ from evenhand.annotate.study import (
     MaskChoice,
     Study,
     StudyConfig,
+    TaskInfo,
     check_no_study,
     parse_task,
     task_text,
-    with_layout,
     write_study,
 )
 from evenhand.audits.loaded_run import COMMANDS, read_command
@@ -48,8 +50,7 @@ BINS: Final = 5
 """Parts of the range of scores, of equal width."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemCandidate:
+class ItemCandidate(NamedTuple):
     """A text that could be asked about."""
 
     text_id: str
@@ -65,8 +66,7 @@ class ItemCandidate:
     score_label: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StudyTexts:
+class StudyTexts(NamedTuple):
     """The texts of all sources, as people will see them."""
 
     candidates: tuple[ItemCandidate, ...]
@@ -77,45 +77,35 @@ class StudyTexts:
 
 
 @dataclass(frozen=True, slots=True)
-class FileColumns:
-    """Which column of a file holds what."""
-
-    layout: ColumnLayout
-    method: str | None = None
-    score: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class StudyCreationJob:
     """A study that is read, drawn and ready to be written."""
 
     folder: Path
     task: AnnotationTask
     task_text: str
-    mask: MaskChoice
     settings: StudyConfig
     texts: StudyTexts
-    items: tuple[ItemCandidate, ...]
+    items: Sequence[ItemCandidate]
     item_count: int
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        terms, annotators, share = self.task.task, self.settings.annotators, self._share()
-        groups, methods = len({one.group for one in self.items}), self._methods()
+        terms, annotators, share = self.task.task, self.settings.annotators, self._share
+        groups = len({one.group for one in self.items})
         questions = ", ".join(question.name for question in self.task.questions)
         spread = f"{groups:,} groups" if groups > 1 else "one group"
         spread += f" and the range of {terms.metric}" if terms.metric else ""
-        of_methods = f", {methods} methods" if methods > 1 else ""
+        spread += f", {self._methods} methods" if self._methods > 1 else ""
         pages = "one at a time" if terms.page == 1 else f"pages of {terms.page}"
         if terms.layout == "side-by-side":
             pages = "side by side"
         elif share:
             pages += f", {share} a person"
-        people = f", by {_people(self.people)} or more" if share else ""
+        people = f", by {_count_people(self.people)} or more" if share else ""
         lines = (
-            f"texts   {len(self.texts.candidates):,} found, {len(self.items):,} drawn evenly over {spread}"
-            f"{of_methods}; seed {self.settings.seed}",
-            f"ask     {questions} ({terms.name}), {_people(annotators)} a text, {pages}, "
+            f"texts   {len(self.texts.candidates):,} found, {len(self.items):,} drawn evenly over {spread}; "
+            f"seed {self.settings.seed}",
+            f"ask     {questions} ({terms.name}), {_count_people(annotators)} a text, {pages}, "
             f"{len(self.task.checks)} checks of attention",
             f"answers {len(self.items) * annotators:,} wanted{people}",
             f"folder  {self.folder}",
@@ -125,11 +115,11 @@ class StudyCreationJob:
     def notes(self) -> list[str]:
         """What is odd: too few texts, none masked, texts left out."""
         notes = []
-        methods = self._methods() if self.task.task.per_method else 1
         # Every method is asked about for each prompt: a remainder cannot be drawn.
-        if len(self.items) < self.item_count - self.item_count % methods:
+        remainder = self.item_count % self._methods if self.task.task.per_method else 0
+        if len(self.items) < self.item_count - remainder:
             notes.append(f"{len(self.items)} different texts were there, {self.item_count} were wanted")
-        if self.mask != "none" and not self.texts.masked:
+        if self.settings.provenance["mask"] != "none" and not self.texts.masked:
             notes.append(
                 "no text has a mask: readers may see its group (in files, --mentions names the words)"
             )
@@ -145,16 +135,18 @@ class StudyCreationJob:
     @property
     def people(self) -> int:
         """The fewest people who can answer everything."""
-        share, annotators = self._share(), self.settings.annotators
+        share, annotators = self._share, self.settings.annotators
         return max(annotators, -(-len(self.items) * annotators // share)) if share else annotators
 
+    @property
     def _share(self) -> int:
         """Texts a person gets; 0 for no limit."""
-        terms, methods = self.task.task, self._methods()
+        terms = self.task.task
         if terms.layout == "side-by-side" and terms.per_person:
-            return max(1, terms.per_person // methods) * methods
-        return terms.per_method * methods or terms.per_person
+            return max(1, terms.per_person // self._methods) * self._methods
+        return terms.per_method * self._methods or terms.per_person
 
+    @property
     def _methods(self) -> int:
         return len({one.method for one in self.items})
 
@@ -178,60 +170,41 @@ def prepare(
     """The texts read, scored and drawn, so that ``plan`` can be shown before ``run``."""
     path = Path(folder)
     check_no_study(path)
-    sources = tuple(Path(one) for one in ([source] if isinstance(source, str | Path) else source))
-    text, layout = task_text(options["task"]), options["layout"]
-    task = with_layout(parse_task(text, where=str(options["task"])), layout)
+    sources = [Path(one) for one in ([source] if isinstance(source, str | Path) else source)]
+    text, layout, seed = task_text(options["task"]), options["layout"], options["seed"]
+    task = parse_task(text, where=str(options["task"]), layout=layout)
     mask = options["mask"] or task.task.mask
-    texts = read_sources(sources, task=task, mask=mask, columns=_columns(options))
+    columns = _column_layout(options)
+    texts = read_sources(sources, task, columns, mask=mask, method=options["method"], score=options["score"])
     settings = StudyConfig(
         id=uuid4().hex,
-        seed=options["seed"],
+        seed=seed,
         annotators=options["annotators"],
         layout=layout,
         provenance={
             "evenhand": __version__,
-            "sources": ", ".join(str(one) for one in sources),
+            "sources": ", ".join(map(str, sources)),
             "mask": mask,
             "metric": task.task.metric,
             "texts": str(len(texts.candidates)),
         },
     )
-    chosen = _draw_texts(texts, task, options["items"], options["seed"])
-    return StudyCreationJob(path, task, text, mask, settings, texts, tuple(chosen), options["items"])
+    sample = sample_across_methods if task.task.per_method else sample_items
+    chosen = sample(texts.candidates, count=options["items"], seed=seed)
+    return StudyCreationJob(path, task, text, settings, texts, chosen, options["items"])
 
 
-def _draw_texts(texts: StudyTexts, task: AnnotationTask, count: int, seed: int) -> list[ItemCandidate]:
-    if not task.task.per_method:
-        return sample_items(texts.candidates, count=count, seed=seed)
-    chosen, methods = sample_across_methods(texts.candidates, count=count, seed=seed)
-    if not chosen:
-        counts = Counter(one.method for one in texts.candidates)
-        raise InputError(
-            f"no prompt has a text by each of {len(methods)} methods "
-            f"({', '.join(f'{name}: {number} texts' for name, number in sorted(counts.items()))})",
-            expected="runs over the same prompts, or a file with --prompt and --method",
-            fix="check that the runs have one suite, or lower their number",
-        )
-    return chosen
-
-
-def _columns(options: StudyOptions) -> FileColumns:
+def _column_layout(options: StudyOptions) -> ColumnLayout:
     groups = options["group"]
     if not isinstance(groups, Mapping):
         # ``AXIS=COLUMN``, or ``COLUMN`` for both.
         parts = (item.partition("=") for item in groups)
         groups = {axis: column or axis for axis, _, column in parts}
-    layout = ColumnLayout(
-        text=options["text"],
-        groups=dict(groups),
-        prompt=options["prompt"],
-        id=options["id"],
-        mentions=options["mentions"],
-    )
-    return FileColumns(layout, options["method"], options["score"])
+    text, prompt, mentions = options["text"], options["prompt"], options["mentions"]
+    return ColumnLayout(text, dict(groups), prompt=prompt, id=options["id"], mentions=mentions)
 
 
-def _people(number: int) -> str:
+def _count_people(number: int) -> str:
     return "1 person" if number == 1 else f"{number:,} people"
 
 
@@ -247,14 +220,24 @@ class _SourceText(NamedTuple):
 
 
 def read_sources(
-    sources: Sequence[Path], *, task: AnnotationTask, mask: MaskChoice, columns: FileColumns
+    sources: Sequence[Path],
+    task: AnnotationTask,
+    columns: ColumnLayout,
+    *,
+    mask: MaskChoice,
+    method: str | None = None,
+    score: str | None = None,
 ) -> StudyTexts:
-    """The texts of runs and files, rendered for people; the task's metric scores them where nothing has."""
-    every = [
-        one
-        for path, method in _name_methods(sources)
-        for one in (_of_run(path, method, task) if _is_run(path) else _of_file(path, method, columns))
-    ]
+    """The texts of runs and files, rendered for people; the task's metric scores them where nothing has.
+
+    ``columns``, ``method`` and ``score`` name the columns of files.
+    """
+    terms, every = task.task, list[_SourceText]()
+    for path, name in _name_methods(sources):
+        read = (
+            _read_run(path, name, terms) if is_run(path) else _read_file(path, name, columns, method, score)
+        )
+        every += read
     texts = [one for one in every if one.text.strip()]
     if not texts:
         raise InputError(
@@ -262,45 +245,60 @@ def read_sources(
             expected="runs of `evenhand audit` or `evenhand score`, or files with a column of texts",
             fix="check the source, and --text for a file",
         )
-    terms = task.task
     shown = [
         _render(one.prompt, cut_first_sentence(one.text) if terms.one_sentence else one.text, mask)
         for one in texts
     ]
     scores = [one.score for one in texts]
-    if terms.metric and all(score is None for score in scores):
-        scores = _score_texts(shown, task)
-    candidates = tuple(
+    if terms.metric and not any(scores):
+        metric = create_text_metric(terms.metric, fix="name another in the task file")
+        rows = (row.get(terms.output) for row in metric.score(shown))
+        scores = [(row.value, row.label) if row else None for row in rows]
+    candidates = (
         ItemCandidate(
-            text_id=one.text_id,
-            text=text.text,
-            prompt=_render(one.prompt, "", mask).text,
-            pair=one.prompt.id,
-            group="; ".join(f"{group.axis}={group.name}" for group in one.prompt.groups),
-            method=one.method,
-            score=score[0] if score else None,
-            score_label=score[1] if score else None,
+            one.text_id,
+            text.text,
+            _render(one.prompt, "", mask).text,
+            one.prompt.id,
+            describe_groups(one.prompt),
+            one.method,
+            *(scored or (None, None)),
         )
-        for one, text, score in zip(texts, shown, scores, strict=True)
+        for one, text, scored in zip(texts, shown, scores, strict=True)
     )
-    return StudyTexts(candidates, sum(bool(text.masks) for text in shown), len(every) - len(texts))
+    return StudyTexts(tuple(candidates), sum(bool(text.masks) for text in shown), len(every) - len(texts))
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
+    """Whether a source is a run folder, not a file."""
     return (path / MANIFEST).is_file()
+
+
+def describe_groups(prompt: Prompt) -> str:
+    """The groups of a prompt as ``axis=name; axis=name``."""
+    return "; ".join(f"{group.axis}={group.name}" for group in prompt.groups)
+
+
+def create_text_metric(
+    name: str, options: Mapping[str, registry.Option] | None = None, *, fix: str
+) -> Metric:
+    """The metric of that name; an error that ends in ``fix`` for one that scores no single texts."""
+    metric = registry.create_metric(name, options)
+    if not isinstance(metric, Metric):
+        raise InputError(f"the metric {name!r} scores no single texts", fix=fix)
+    return metric
 
 
 def _name_methods(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     """Each source with the name of its method; the folders distinguish two of one name."""
     names = [
-        str(Run.open(path).manifest.get("name", path.name)) if _is_run(path) else path.stem
-        for path in sources
+        str(Run.open(path).manifest.get("name", path.name)) if is_run(path) else path.stem for path in sources
     ]
     for path, name in zip(sources, names, strict=True):
         yield path, name if names.count(name) == 1 else f"{name} ({path.name})"
 
 
-def _of_run(path: Path, method: str, task: AnnotationTask) -> list[_SourceText]:
+def _read_run(path: Path, method: str, terms: TaskInfo) -> Iterator[_SourceText]:
     with run_errors(path):
         run = Run.open(path)
         if read_command(run) not in COMMANDS:
@@ -309,14 +307,11 @@ def _of_run(path: Path, method: str, task: AnnotationTask) -> list[_SourceText]:
                 expected="runs of `evenhand audit` or `evenhand score`, or a file of texts",
                 fix="name the folder of such a run",
             )
-        wanted = pl.col("metric").str.split("=").list.first() == task.task.metric
-        rows = run.scan("scores").filter(wanted, pl.col("output") == task.task.output)
-        scored = rows.select("text_id", "value", "label").collect().iter_rows()
-        scores = {text_id: (value, label) for text_id, value, label in scored}
-        return [
-            _SourceText(text_id, prompt, text, method, scores.get(text_id))
-            for text_id, prompt, text in read_run_texts(run)
-        ]
+        wanted = pl.col("metric").str.split("=").list.first() == terms.metric
+        rows = run.scan("scores").filter(wanted, pl.col("output") == terms.output).collect()
+        scores = dict(zip(rows["text_id"], rows.select("value", "label").iter_rows(), strict=True))
+        for text_id, prompt, text in read_run_texts(run):
+            yield _SourceText(text_id, prompt, text, method, scores.get(text_id))
 
 
 def read_run_texts(run: Run) -> Iterator[tuple[str, Prompt, str]]:
@@ -326,20 +321,22 @@ def read_run_texts(run: Run) -> Iterator[tuple[str, Prompt, str]]:
         yield text_id, prompts[prompt_id], text or ""
 
 
-def _of_file(path: Path, name: str, columns: FileColumns) -> Iterator[_SourceText]:
-    named = {"--method": columns.method, "--score": columns.score}
-    table = read_table(path, {**columns.layout.columns(), **named})
-    check_layout(table, columns.layout, path)
-    read = read_texts(table, columns.layout, path.name)
-    methods = table[columns.method].to_list() if columns.method else [name] * table.height
-    scores = [None] * table.height if columns.score is None else _numbers(table[columns.score], path)
-    for row, method, score in zip(read.rows, methods, scores, strict=True):
-        text, prompt = row["text"], read.prompts[str(row["prompt_id"])]
-        known = None if columns.score is None else (score, None)
-        yield _SourceText(str(row["id"]), prompt, text if isinstance(text, str) else "", method or "", known)
+def _read_file(
+    path: Path, name: str, columns: ColumnLayout, method: str | None, score: str | None
+) -> Iterator[_SourceText]:
+    table = read_table(path, {**columns.columns(), "--method": method, "--score": score})
+    check_layout(table, columns, path)
+    read = read_texts(table, columns, path.name)
+    methods = table[method].to_list() if method else [name] * table.height
+    scores = (
+        [(number, None) for number in _read_numbers(table[score], path)] if score else [None] * table.height
+    )
+    for row, how, scored in zip(read.rows, methods, scores, strict=True):
+        text = row["text"] if isinstance(row["text"], str) else ""
+        yield _SourceText(str(row["id"]), read.prompts[str(row["prompt_id"])], text, how or "", scored)
 
 
-def _numbers(column: pl.Series, path: Path) -> list[float | None]:
+def _read_numbers(column: pl.Series, path: Path) -> list[float | None]:
     numbers = column.cast(pl.Float64(), strict=False)
     bad = column.filter(numbers.is_null() & column.is_not_null())
     if bad.len():
@@ -363,16 +360,6 @@ def _render(prompt: Prompt, text: str, mask: MaskChoice) -> Text:
     return shown._replace(text=shown.text.rstrip())
 
 
-def _score_texts(shown: Sequence[Text], task: AnnotationTask) -> list[tuple[float | None, str | None] | None]:
-    metric = registry.create_metric(task.task.metric)
-    if not isinstance(metric, Metric):
-        raise InputError(
-            f"the metric {task.task.metric!r} scores no single texts", fix="name another in the task file"
-        )
-    rows = (row.get(task.task.output) for row in metric.score(shown))
-    return [(row.value, row.label) if row else None for row in rows]
-
-
 def sample_items(candidates: Iterable[ItemCandidate], *, count: int, seed: int) -> list[ItemCandidate]:
     """``count`` texts, spread evenly over groups and, inside each, over the range of scores.
 
@@ -380,40 +367,52 @@ def sample_items(candidates: Iterable[ItemCandidate], *, count: int, seed: int) 
     there to the next in an order drawn by seed; a group or a part that has no more is passed over. A text
     that occurs twice in a group counts once. The order of the candidates changes nothing.
     """
-    cells = _cells(candidates, seed)
-    taken: dict[str, int] = dict.fromkeys(sorted({group for group, _ in cells}), 0)
-    in_cell: dict[tuple[str, int], int] = dict.fromkeys(sorted(cells), 0)
-    chosen: list[ItemCandidate] = []
-    while len(chosen) < count:
-        open_cells = [cell for cell in in_cell if in_cell[cell] < len(cells[cell])]
-        if not open_cells:
-            break
-        cell = min(open_cells, key=lambda cell: (taken[cell[0]], cell[0], in_cell[cell], cell[1]))
-        chosen.append(cells[cell][in_cell[cell]])
-        in_cell[cell] += 1
-        taken[cell[0]] += 1
-    return chosen
+    ordered = sorted(candidates, key=attrgetter("group", "text", "method", "text_id"))
+    different = [next(same) for _, same in groupby(ordered, key=attrgetter("group", "text", "method"))]
+    scores = [one.score for one in different if one.score is not None]
+    low = min(scores, default=0.0)
+    width = (max(scores, default=0.0) - low) or 1.0
+    cells: dict[tuple[str, int], list[ItemCandidate]] = defaultdict(list)
+    for one in different:
+        part = 0 if one.score is None else min(BINS - 1, int((one.score - low) / width * BINS))
+        cells[one.group, part].append(one)
+    rounds: dict[str, list[tuple[int, int, ItemCandidate]]] = defaultdict(list)
+    for group, part in sorted(cells):
+        drawn = _shuffle(cells[group, part], seed, group, str(part))
+        rounds[group] += [(place, part, one) for place, one in enumerate(drawn)]
+    # In each round every group gives one text, the groups in the order of their names.
+    turns = [turn for texts in rounds.values() for turn in enumerate(sorted(texts, key=itemgetter(0, 1)))]
+    return [one for _, (_, _, one) in sorted(turns, key=itemgetter(0))[:count]]
 
 
 def sample_across_methods(
     candidates: Iterable[ItemCandidate], *, count: int, seed: int
-) -> tuple[list[ItemCandidate], tuple[str, ...]]:
-    """Texts of the same prompts by every method, ``count`` in all, and the methods.
+) -> list[ItemCandidate]:
+    """Texts of the same prompts by every method, ``count`` in all; an error where no prompt has all.
 
     Prompts are spread over groups as in `sample_items`; of each prompt and method one text is drawn.
     """
-    by_pair: dict[str, dict[str, list[ItemCandidate]]] = defaultdict(lambda: defaultdict(list))
-    for candidate in candidates:
-        by_pair[candidate.pair][candidate.method].append(candidate)
-    methods = tuple(sorted({method for texts in by_pair.values() for method in texts}))
-    whole = {pair: texts for pair, texts in by_pair.items() if len(texts) == len(methods)}
-    firsts = [_draw_one(texts[methods[0]], seed, pair, methods[0]) for pair, texts in whole.items()]
-    prompts = sample_items(firsts, count=count // max(1, len(methods)), seed=seed)
+    texts: dict[tuple[str, str], list[ItemCandidate]] = defaultdict(list)
+    for one in sorted(candidates, key=attrgetter("text_id")):
+        texts[one.pair, one.method].append(one)
+    counts = Counter(one.method for same in texts.values() for one in same)
+    methods = sorted(counts)
+    firsts = [
+        _shuffle(same, seed, pair, method)[0]
+        for (pair, method), same in texts.items()
+        if method == methods[0] and all((pair, other) in texts for other in methods)
+    ]
+    prompts = sample_items(firsts, count=count // len(methods), seed=seed)
+    if not prompts:
+        raise InputError(
+            f"no prompt has a text by each of {len(methods)} methods "
+            f"({', '.join(f'{name}: {counts[name]} texts' for name in methods)})",
+            expected="runs over the same prompts, or a file with --prompt and --method",
+            fix="check that the runs have one suite, or lower their number",
+        )
     return [
-        _draw_one(whole[prompt.pair][method], seed, prompt.pair, method)
-        for prompt in prompts
-        for method in methods
-    ], methods
+        _shuffle(texts[one.pair, method], seed, one.pair, method)[0] for one in prompts for method in methods
+    ]
 
 
 def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.DataFrame:
@@ -423,49 +422,16 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
     other.
     """
     rows: list[dict[str, object]] = [
-        {
-            "item_id": digest([one.method, one.pair, one.text_id, one.text], size=8),
-            "is_check": False,
-            **asdict(one),
-        }
+        {**one._asdict(), "item_id": digest([one.method, one.pair, one.text_id, one.text], size=8)}
         for one in chosen
     ]
-    rows += [
-        {
-            "item_id": digest(["check", check.text], size=8),
-            "text": check.text,
-            "is_check": True,
-            "expected": canonical_json(check.answers),
-        }
-        for check in task.checks
-    ]
-    return pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
-
-
-def _cells(candidates: Iterable[ItemCandidate], seed: int) -> dict[tuple[str, int], list[ItemCandidate]]:
-    """(group, part of the range) to its different texts in drawn order."""
-    different: dict[tuple[str, str, str], ItemCandidate] = {}
-    for candidate in sorted(candidates, key=lambda one: (one.group, one.text, one.method, one.text_id)):
-        different.setdefault((candidate.group, candidate.method, candidate.text), candidate)
-    scores = [one.score for one in different.values() if one.score is not None]
-    low, high = (min(scores), max(scores)) if scores else (0.0, 0.0)
-    cells: dict[tuple[str, int], list[ItemCandidate]] = defaultdict(list)
-    for candidate in different.values():
-        cells[candidate.group, _part(candidate.score, low, high)].append(candidate)
-    return {cell: _shuffle(texts, seed, *map(str, cell)) for cell, texts in cells.items()}
-
-
-def _part(score: float | None, low: float, high: float) -> int:
-    if score is None or high <= low:
-        return 0
-    return min(BINS - 1, int((score - low) / (high - low) * BINS))
+    for check in task.checks:
+        item, expected = digest(["check", check.text], size=8), canonical_json(check.answers)
+        rows.append({"item_id": item, "text": check.text, "is_check": True, "expected": expected})
+    table = pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
+    return table.with_columns(pl.col("is_check").fill_null(value=False))
 
 
 def _shuffle(texts: Sequence[ItemCandidate], seed: int, *key: str) -> list[ItemCandidate]:
     order = make_generator(seed, "study", *key).permutation(len(texts))
     return [texts[place] for place in order.tolist()]
-
-
-def _draw_one(texts: Sequence[ItemCandidate], seed: int, *key: str) -> ItemCandidate:
-    ordered = sorted(texts, key=lambda one: one.text_id)
-    return _shuffle(ordered, seed, *key)[0]

@@ -11,14 +11,16 @@ from urllib.parse import urlsplit
 
 from evenhand.annotate.options import ForgetOptions, InviteOptions, ServeOptions, StudyDatabase
 from evenhand.annotate.study import read_study
-from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, fields_of
+from evenhand.core.registry import require_library
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from uvicorn import Server
 
-    from evenhand.annotate.assignment import StudyProgress
+    from evenhand.annotate.annotation_service import StudyProgress
+    from evenhand.annotate.database import Database
     from evenhand.annotate.participants import Invitation
 
 HOST: Final = str(fields_of(ServeOptions)["host"].option.default)
@@ -46,12 +48,10 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
     """
     address = options["base"] or site(HOST, PORT)
     format_link(address, "")
-    _require()
-    from evenhand.annotate.database import Database
-    from evenhand.annotate.participants import create_invitations, renew_link
-
     again = options["again"]
-    with Database(read_study(study), options["database"]) as db:
+    with _open_database(study, options) as db:
+        from evenhand.annotate.participants import create_invitations, renew_link
+
         invitations = [renew_link(db, again)] if again else create_invitations(db, people)
     return [one._replace(link=format_link(address, one.token)) for one in invitations]
 
@@ -59,25 +59,20 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
 @checks_options
 def forget_person(study: Path | str, annotator: str, **options: Unpack[ForgetOptions]) -> str:
     """The random name somebody's answers now have; their link and id are gone."""
-    _require()
-    from evenhand.annotate.database import Database
-    from evenhand.annotate.participants import erase_person
+    with _open_database(study, options) as db:
+        from evenhand.annotate.participants import erase_person
 
-    with Database(read_study(study), options["database"]) as db:
         return erase_person(db, annotator, answers_too=options["answers_too"])
 
 
 @checks_options
 def read_study_state(study: Path | str, **options: Unpack[StudyDatabase]) -> StudyState:
     """How far a study is, and how many people have links."""
-    _require()
-    from evenhand.annotate.assignment import ItemAssigner, count_progress
-    from evenhand.annotate.database import Database
-    from evenhand.annotate.participants import list_invited
+    with _open_database(study, options) as db:
+        from evenhand.annotate.annotation_service import AnnotationService
+        from evenhand.annotate.participants import read_links
 
-    opened = read_study(study)
-    with Database(opened, options["database"]) as db:
-        return StudyState(count_progress(db, ItemAssigner.of(opened)), len(list_invited(db)))
+        return StudyState(AnnotationService(db).count_progress(), len(read_links(db)))
 
 
 @checks_options
@@ -88,15 +83,10 @@ def serve_study(study: Path | str, **options: Unpack[ServeOptions]) -> None:
     is the last one in ``X-Forwarded-For`` that is not itself a trusted proxy's. Other headers are ignored.
     """
     proxies = proxy_networks(options["trusted_proxy"])
-    _require()
-    from evenhand.annotate.database import Database
-    from evenhand.annotate.web_app import create_app
-
     host = options["host"]
-    with (
-        _open_socket(host, options["port"]) as listener,
-        Database(read_study(study), options["database"]) as db,
-    ):
+    with _open_socket(host, options["port"]) as listener, _open_database(study, options) as db:
+        from evenhand.annotate.web_app import create_app
+
         build_server(create_app(db, host=host, base=options["base"]), proxies).run(sockets=[listener])
 
 
@@ -176,16 +166,10 @@ def _open_socket(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _require() -> None:
-    """An error that names the extra, before anything else is done."""
-    try:
-        import sqlalchemy
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"the library {error.name} is not installed",
-            expected="the extra `annotate`",
-            fix="pip install 'evenhand[annotate]'",
-        ) from error
-    del sqlalchemy, starlette, uvicorn
+def _open_database(study: Path | str, options: StudyDatabase) -> Database:
+    """The answers of a study; an error that names the extra where any of its libraries is missing."""
+    for library in ("sqlalchemy", "starlette", "uvicorn"):
+        require_library(library, "a study that people answer")
+    from evenhand.annotate.database import Database
+
+    return Database(read_study(study), options["database"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Unpack
 
@@ -15,13 +15,12 @@ import polars as pl
 from evenhand.annotate.agreement import (
     ConsensusRule,
     LabelJob,
+    ResamplingOptions,
     Row,
     build_tables,
-    describe_rule,
-    estimate_cells,
+    flatten_estimates,
     label_identity,
     read_source,
-    rule_of,
     write_tables,
 )
 from evenhand.annotate.label_mapping import LabelMapping, find_question, map_labels
@@ -42,7 +41,7 @@ from evenhand.store.cache import ContentCache
 from evenhand.store.metric_evidence import build_evidence, write_evidence
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
-from evenhand.store.schemas import EXCLUSIONS, GENERATIONS, JUDGED
+from evenhand.store.schemas import EXCLUSIONS, GENERATIONS
 
 COMMAND = "validate"
 TABLES = ("validation", "confusion", "score_spreads", "best_cuts", "cut_curves", "judged")
@@ -76,9 +75,7 @@ class MetricValidation:
                 "value", "null_reason", item_id="text_id", predicted="label"
             )
             judged = texts.join(own, on="item_id", how="left", maintain_order="left")
-            parts = self._tables_of_output(match, judged)
-            parts["judged"] = judged.select([name for name in JUDGED if name in judged.columns]).to_dicts()
-            for name, part in parts.items():
+            for name, part in {**self._tables_of_output(match, judged), "judged": judged.to_dicts()}.items():
                 rows[name] += [{"metric": self.metric, "output": match.output.name, **row} for row in part]
         return build_tables(rows)
 
@@ -93,10 +90,8 @@ class MetricValidation:
             labelled["predicted"].to_list(),
             labelled["human"].to_list(),
             labels=match.output.labels,
-            rng=self.seed,
             clusters=_clusters(labelled),
-            resamples=self.resamples,
-            level=self.level,
+            **self._how,
         )
         return {
             "validation": list(self._measures(match, labelled, validation)),
@@ -105,19 +100,23 @@ class MetricValidation:
                 for human, row in zip(validation.labels, validation.confusion, strict=True)
                 for predicted, count in zip(validation.labels, row, strict=True)
             ],
-            "score_spreads": _spreads(match.output, labelled) if _has_score(match.output) else [],
+            "score_spreads": _spreads(match.output, labelled) if match.has_score else [],
             **self._cuts(match, labelled, validation),
         }
 
     def _measures(self, match: LabelMapping, labelled: pl.DataFrame, validation: Validation) -> Iterator[Row]:
         # Leading emotions have no order. The paper correlates the codes of both labels.
-        if _has_score(match.output) or match.output.cuts:
+        if match.has_score or match.output.cuts:
             yield self._correlation("spearman", "predicted", labelled, match.places)
-        if _has_score(match.output):
+        if match.has_score:
             yield self._correlation("spearman_score", "value", labelled, match.places)
         for name in ("accuracy", "kappa", "precision", "recall", "f1"):
             yield _measure(ALL, name, getattr(validation, name))
-        yield _measure(ALL, "always_commonest", self._majority_accuracy(labelled))
+        # The accuracy of always giving people's most frequent label: the least a metric must beat.
+        top = labelled["human"].mode().sort()[0] if labelled.height else ""
+        hits = (labelled["human"] == top).to_numpy().astype(np.float64)
+        commonest = clustered_proportion(hits, _clusters(labelled), level=self.level)
+        yield _measure(ALL, "always_commonest", commonest)
         for each in validation.by_label:
             for name in ("precision", "recall", "f1"):
                 yield _measure(each.label, name, getattr(each, name))
@@ -127,61 +126,38 @@ class MetricValidation:
         columns = ("human", column) if column == "predicted" else ("human",)
         rows = labelled.filter([pl.col(one).is_in(list(places)) for one in columns])
         rows = rows.with_columns(pl.col(*columns).replace_strict(places, return_dtype=pl.Float64))
-        correlation = rank_correlation(
-            rows[column].to_numpy(),
-            rows["human"].to_numpy(),
-            _clusters(rows),
-            rng=self.seed,
-            resamples=self.resamples,
-            level=self.level,
-        )
+        values, people = (rows[one].to_numpy() for one in (column, "human"))
+        correlation = rank_correlation(values, people, _clusters(rows), **self._how)
         return _measure(ALL, name, correlation.estimate) | {"p": correlation.p}
-
-    def _majority_accuracy(self, labelled: pl.DataFrame) -> Estimate:
-        """The accuracy of always giving people's most frequent label: the least a metric must beat."""
-        top = labelled["human"].mode().sort()[0] if labelled.height else ""
-        hits = (labelled["human"] == top).to_numpy().astype(np.float64)
-        return clustered_proportion(hits, _clusters(labelled), level=self.level)
 
     def _cuts(
         self, match: LabelMapping, labelled: pl.DataFrame, validation: Validation
     ) -> dict[str, list[Row]]:
         """The cut that agrees best, where the labels are parts of a range."""
-        output = match.output
-        ordered = [label for label in output.labels if label != "other"]
-        if not self.wants_cuts or not _has_score(output) or len(ordered) not in (2, 3):
+        ordered = list(match.places)
+        if not self.wants_cuts or not match.has_score or len(ordered) not in (2, 3):
             return {}
         rows = labelled.filter(pl.col("human").is_in(ordered))
-        codes = rows["human"].replace_strict({label: at for at, label in enumerate(ordered)})
+        places = {label: at for at, label in enumerate(ordered)}
+        codes = rows["human"].replace_strict(places, return_dtype=pl.Int64).to_numpy()
         best = best_cut(
             rows["value"].to_numpy(),
-            codes.to_numpy() if rows.height else np.empty(0, dtype=np.intp),
+            codes,
             _clusters(rows),
             labels=len(ordered),
-            rng=self.seed,
-            resamples=max(self.resamples // 4, 100),
-            level=self.level,
+            **self._how | {"resamples": max(self.resamples // 4, 100)},
         )
-        row: Row = {
-            "own": output.cuts[-1] if output.cuts else None,
+        row = flatten_estimates({one.name: getattr(best, one.name) for one in fields(best)}) | {
+            "own": match.output.cuts[-1] if match.output.cuts else None,
             "own_kappa": validation.kappa.value,
             "own_accuracy": validation.accuracy.value,
-            "folds": best.folds,
             "n": best.cut.n,
         }
-        row |= estimate_cells(
-            cut=best.cut,
-            kappa=best.kappa,
-            accuracy=best.accuracy,
-            kappa_held_out=best.kappa_held_out,
-            accuracy_held_out=best.accuracy_held_out,
-        )
         return {"best_cuts": [row], "cut_curves": [dict(point._asdict()) for point in best.curve]}
 
-
-def _has_score(output: OutputInfo) -> bool:
-    """Whether the value is the output's own: a further cut repeats another one's."""
-    return output.kind != "label"
+    @property
+    def _how(self) -> ResamplingOptions:
+        return {"rng": self.seed, "resamples": self.resamples, "level": self.level}
 
 
 def _clusters(rows: pl.DataFrame) -> npt.NDArray[np.generic] | None:
@@ -196,28 +172,17 @@ def _measure(label: str, name: str, estimate: Estimate) -> Row:
 def _spreads(output: OutputInfo, labelled: pl.DataFrame) -> list[Row]:
     """The scores of each of people's labels in the same equal bins."""
     values = labelled["value"].to_numpy()
-    if not values.size:
-        return []
-    low = output.low if output.low is not None else float(values.min())
-    high = output.high if output.high is not None else float(values.max())
+    low = output.low if output.low is not None else float(values.min(initial=np.inf))
+    high = output.high if output.high is not None else float(values.max(initial=-np.inf))
     high = high if high > low else low + 1.0
     rows: list[Row] = []
     for label in output.labels:
         own = labelled.filter(pl.col("human") == label)["value"].to_numpy()
         if own.size:
             counts, _ = np.histogram(np.clip(own, low, high), bins=BINS, range=(low, high))
+            row: Row = {"label": label, "low": low, "high": high, "counts": counts.tolist(), "n": own.size}
             quantiles = np.quantile(own, list(_QUANTILES.values())).tolist()
-            rows.append(
-                {
-                    "label": label,
-                    "low": low,
-                    "high": high,
-                    "counts": counts.tolist(),
-                    "n": int(own.size),
-                    "mean": float(own.mean()),
-                    **dict(zip(_QUANTILES, quantiles, strict=True)),
-                }
-            )
+            rows.append(row | {"mean": float(own.mean())} | dict(zip(_QUANTILES, quantiles, strict=True)))
     return rows
 
 
@@ -243,14 +208,22 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
     settings = resolve_config(options)
     ((spec, scored_metric),) = find_metrics([metric], settings).items()
     info = scored_metric.info
-    rule, labels = rule_of(options), read_source(human, options, cluster=options["cluster"])
+    rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
+    labels = read_source(human, options, cluster=options["cluster"])
     labels = labels.select_questions([find_question(info.name, [one.name for one in labels.questions])])
-    scale = labels.questions[0].scale
+    scale = labels.questions[0]
     mappings = map_labels(
         info, scale, renamed=options["renamed"], outputs=split_names(options["output"]) or ()
     )
     texts = aggregate_texts(labels, rule)
-    _check_any(texts, labels)
+    if not texts["human"].count():
+        reasons = Counter(texts["reason"].to_list())
+        raise InputError(
+            f"no text of {labels.source} has a label that people agree on: "
+            + ", ".join(f"{reason} {count}" for reason, count in reasons.items()),
+            expected="one text or more with a majority",
+            fix="lower --agreement or --least, or try --consensus dawid-skene",
+        )
     level, seed, onto_card = settings.options["level"], settings.options["seed"], options["onto_card"]
 
     def compute(folder: RunFolder, progress: Progress) -> None:
@@ -275,7 +248,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
     return LabelJob(
         title=f"validate {spec}",
         lines=(
-            f"label    {describe_rule(rule)}: {label_count:,} of {texts.height:,} texts have one",
+            f"label    {rule.describe()}: {label_count:,} of {texts.height:,} texts have one",
             f"metric   {spec}: {', '.join(match.output.name for match in mappings)}",
             *(("card     the result is written onto the metric's card",) if onto_card else ()),
         ),
@@ -294,15 +267,9 @@ def _score_texts(
 ) -> tuple[pl.DataFrame, int]:
     # One empty prompt for all: people read the text, and so does the metric.
     prompt = Prompt.create(name, "", groups=(), cluster="texts")
+    columns = {"model": "people", "finish": "replayed", "prompt_id": prompt.id}
     rows = [
-        {
-            "id": item,
-            "prompt_id": prompt.id,
-            "model": "people",
-            "sample": 0,
-            "text": text,
-            "finish": "replayed",
-        }
+        {"id": item, "text": text, "sample": 0, **columns}
         for item, text in texts.select("item_id", "text").iter_rows()
     ]
     generations = pl.DataFrame(rows, schema=dict(GENERATIONS))
@@ -328,20 +295,16 @@ def _warn_unmasked(texts: pl.DataFrame, spec: str, metric: Metric) -> list[str]:
 
 def _exclusions(texts: pl.DataFrame, spec: str, mapping: LabelMapping, scores: pl.DataFrame) -> pl.DataFrame:
     """What is left out, counted by reason."""
-    missing = Counter(texts.filter(pl.col("human").is_null())["reason"].to_list())
+    without = texts.filter(pl.col("human").is_null())
     labels = mapping.labels if mapping.is_complete else {}
-    unmatched = Counter(
-        label for label in texts["human"].drop_nulls() if label in labels and labels[label] is None
-    )
-    nulls = Counter(
-        scores.filter(pl.col("output") == mapping.output.name)["null_reason"].drop_nulls().to_list()
-    )
-    rows = [
-        *(("people", "", str(reason), count) for reason, count in sorted(missing.items())),
-        *(("people", spec, f"no label of the metric: {label}", n) for label, n in unmatched.items()),
-        *((STAGE, spec, str(reason), count) for reason, count in sorted(nulls.items())),
+    unmatched = [label for label in texts["human"].drop_nulls() if label in labels and labels[label] is None]
+    nulls = scores.filter(pl.col("output") == mapping.output.name)["null_reason"].drop_nulls()
+    counts = [
+        *(("people", "", str(reason), count) for reason, count in sorted(Counter(without["reason"]).items())),
+        *(("people", spec, f"no label of the metric: {label}", n) for label, n in Counter(unmatched).items()),
+        *((STAGE, spec, str(reason), count) for reason, count in sorted(Counter(nulls).items())),
     ]
-    return pl.DataFrame([(*row, texts.height) for row in rows], schema=dict(EXCLUSIONS), orient="row")
+    return pl.DataFrame([(*row, texts.height) for row in counts], schema=dict(EXCLUSIONS), orient="row")
 
 
 def aggregate_texts(labels: LabelSet, rule: ConsensusRule) -> pl.DataFrame:
@@ -365,15 +328,3 @@ def aggregate_texts(labels: LabelSet, rule: ConsensusRule) -> pl.DataFrame:
     joined = texts.join(clusters, on="item_id", how="left", maintain_order="left")
     # A text without a cluster is one of its own, shared by those that say the same under another id.
     return joined.with_columns(pl.coalesce("cluster", pl.lit("text ") + pl.col("text")))
-
-
-def _check_any(texts: pl.DataFrame, labels: LabelSet) -> None:
-    if texts["human"].null_count() < texts.height:
-        return
-    reasons = Counter(texts["reason"].to_list())
-    raise InputError(
-        f"no text of {labels.source} has a label that people agree on: "
-        + ", ".join(f"{reason} {count}" for reason, count in reasons.items()),
-        expected="one text or more with a majority",
-        fix="lower --agreement or --least, or try --consensus dawid-skene",
-    )

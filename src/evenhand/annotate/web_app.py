@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
@@ -32,8 +33,9 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenhand.annotate import assignment, participants
+from evenhand.annotate import participants
 from evenhand.annotate.annotation_service import AnnotationService
+from evenhand.annotate.answer_log import save_answers
 from evenhand.annotate.database import Database, DatabaseError
 from evenhand.annotate.participants import Person
 from evenhand.core.errors import EvenhandError, InputError
@@ -64,22 +66,19 @@ HEADERS: Final = {
 }
 
 
+@dataclass
 class Links:
     """The valid links, as ``read`` gives their digests.
 
     Unknown links together cost one query of the database per second.
     """
 
-    def __init__(
-        self,
-        read: Callable[[], frozenset[str]],
-        digest: Callable[[str], str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.read, self.digest, self.clock = read, digest, clock
-        self._known: frozenset[str] = frozenset()
-        self._since = -math.inf
-        self._reading = asyncio.Lock()
+    read: Callable[[], frozenset[str]]
+    digest: Callable[[str], str]
+    clock: Callable[[], float] = time.monotonic
+    _known: frozenset[str] = frozenset()
+    _since: float = -math.inf
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def holder(self, token: str) -> str | None:
         """The digest of a valid link; None for another."""
@@ -111,29 +110,24 @@ class RequestGuard:
         cookie: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.app = app
-        self.secure = secure
+        self.app, self.secure = app, secure
         self.links, self.cookie = links, cookie
-        self.people = RateLimiter(RATE, BURST, clock)
-        self.strangers = RateLimiter(RATE, BURST, clock)
+        self.people, self.strangers = (RateLimiter(RATE, BURST, clock) for _ in range(2))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = self._add_headers(send)
-        headers = Headers(scope=scope)
+        handler: ASGIApp = self.app
         if not await self._admits(Request(scope), scope["path"]):
-            refusal = PlainTextResponse("Too many requests. Wait a moment.", 429, {"Retry-After": "2"})
-            await refusal(scope, receive, answer)
-        elif declared_length(headers) > MOST_BYTES:
-            await PlainTextResponse("That is too much for one page.", 413)(scope, receive, answer)
+            handler = PlainTextResponse("Too many requests. Wait a moment.", 429, {"Retry-After": "2"})
+        elif declared_length(Headers(scope=scope)) > MOST_BYTES:
+            handler = PlainTextResponse("That is too much for one page.", 413)
         elif not scope["query_string"].isascii():
             # Not every server refuses it, and Starlette decodes it in more than one way.
-            await PlainTextResponse("This address leads nowhere.", 400)(scope, receive, answer)
-        else:
-            await self.app(scope, _limit_body(receive), answer)
+            handler = PlainTextResponse("This address leads nowhere.", 400)
+        await handler(scope, _limit_body(receive), self._add_headers(send))
 
     async def _admits(self, request: Request, path: str) -> bool:
         token = path.removeprefix(JOIN) if path.startswith(JOIN) else request.cookies.get(self.cookie, "")
@@ -174,8 +168,8 @@ class RateLimiter:
         return allowed
 
 
-class TooLargeError(Exception):
-    """A body that exceeded the limit without declaring it."""
+class RequestRefusedError(Exception):
+    """A request that is answered with an error page: status, title and text."""
 
 
 def form_token(token: str) -> str:
@@ -230,7 +224,7 @@ def _limit_body(receive: Receive) -> Receive:
         message = await receive()
         read += len(message.get("body", b""))
         if read > MOST_BYTES:
-            raise TooLargeError
+            raise RequestRefusedError(413, "That is too much for one page", "Nothing was saved.")
         return message
 
     return limited
@@ -241,10 +235,6 @@ _COOKIE_DAYS: Final = 60
 _MOST_FIELDS: Final = 600
 _MARK: Final = re.compile(r"[0-9a-f]{16,64}")
 LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
-
-
-class RequestRefusedError(Exception):
-    """A request that is answered with an error page: status, title and text."""
 
 
 _STRANGER: Final = (
@@ -260,7 +250,6 @@ _FORGED: Final = (
 )
 _NOWHERE: Final = (404, "Nothing here", "This address leads nowhere.")
 _ERROR_PAGES: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
-    TooLargeError: (413, "That is too much for one page", "Nothing was saved."),
     ClientDisconnect: (400, "The connection was cut off", "Nothing was saved."),
     DatabaseError: (
         503,
@@ -281,9 +270,8 @@ class AnnotationApp:
     """One study, served."""
 
     def __init__(self, db: Database, *, base: str | None = None) -> None:
-        self.db = db
+        self.db, self.base = db, base
         self.service = AnnotationService(db)
-        self.base = base
         self.secure = urlsplit(base or "").scheme == "https"
         self.cookie = f"evenhand_{db.study.id[:16]}"
         static = _HERE / "static"
@@ -302,7 +290,7 @@ class AnnotationApp:
     async def open_link(self, request: Request) -> Response:
         """A private link: remember it in a cookie, and go on without it in the address."""
         token = request.path_params["token"]
-        await self._find_visitor(token)
+        await self._find_visitor(request, token)
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(
             self.cookie,
@@ -317,13 +305,13 @@ class AnnotationApp:
 
     async def start_page(self, request: Request) -> Response:
         """The questions of the study, and where to begin or to continue."""
-        visitor = await self._visitor(request)
-        pages = await run_in_threadpool(assignment.read_pages, self.db, visitor.person.annotator)
-        return self._page("start.html.j2", visitor, begun=bool(pages))
+        visitor = await self._find_visitor(request)
+        claimed = await run_in_threadpool(self.service.read_claims, visitor.person.annotator)
+        return self._page("start.html.j2", visitor, begun=bool(claimed.pages))
 
     async def work_page(self, request: Request) -> Response:
         """A page of items, or thanks where there is none."""
-        visitor = await self._visitor(request)
+        visitor = await self._find_visitor(request)
         number = _number(request.query_params.get("page", ""))
         page = await run_in_threadpool(self.service.next_page, visitor.person, number)
         if page is None:
@@ -334,7 +322,7 @@ class AnnotationApp:
 
     async def save_answers(self, request: Request) -> Response:
         """Store what was sent, all or nothing."""
-        visitor = await self._visitor(request)
+        visitor = await self._find_visitor(request)
         fields = await _fields(request)
         if is_forged(request, token=visitor.token, given=fields.get("form", ""), base=self.base):
             raise RequestRefusedError(*_FORGED)
@@ -343,7 +331,8 @@ class AnnotationApp:
             raise _bad_request("an invalid mark")
         try:
             answers = self.service.parse(fields)
-            await run_in_threadpool(self.service.save, visitor.person, answers, mark)
+            who = visitor.person.annotator
+            await run_in_threadpool(save_answers, self.db, who, answers, mark=mark, handed=True)
         except InputError as error:
             raise _bad_request(error.problem) from error
         except DatabaseError:
@@ -356,7 +345,7 @@ class AnnotationApp:
         if number is None:
             return RedirectResponse("/work", status_code=303)
         # On, or back to the same page where something is missing.
-        is_missing = await run_in_threadpool(self.service.missing, visitor.person, number)
+        is_missing = await run_in_threadpool(self.service.is_missing, visitor.person, number)
         target = f"/work?page={number}&missing=1" if is_missing else f"/work?page={number + 1}"
         return RedirectResponse(target, status_code=303)
 
@@ -377,21 +366,18 @@ class AnnotationApp:
             return JSONResponse({"error": text}, status)
         return self._page("message.html.j2", None, status=status, title=title, text=text)
 
-    async def _visitor(self, request: Request) -> Visitor:
-        return await self._find_visitor(request.cookies.get(self.cookie, ""))
-
-    async def _find_visitor(self, token: str) -> Visitor:
+    async def _find_visitor(self, request: Request, token: str | None = None) -> Visitor:
+        """The holder of a link, or of the one in the cookie; refuses anybody else."""
+        token = token if token is not None else request.cookies.get(self.cookie, "")
         person = await run_in_threadpool(participants.find_person, self.db, token) if token else None
         if person is None:
             raise RequestRefusedError(*_STRANGER)
         return Visitor(person, token)
 
     def _page(self, name: str, visitor: Visitor | None, *, status: int = 200, **values: object) -> Response:
-        form = form_token(visitor.token) if visitor else ""
-        who = visitor.person.annotator if visitor else ""
-        return HTMLResponse(
-            self.templates.get_template(name).render(form=form, who=who, **values), status_code=status
-        )
+        if visitor:
+            values |= {"form": form_token(visitor.token), "who": visitor.person.annotator}
+        return HTMLResponse(self.templates.get_template(name).render(**values), status_code=status)
 
 
 def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None) -> Starlette:
@@ -401,7 +387,8 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     alone answers to local names and to ``base``, so that no other site can reach it through a browser.
     """
     app = AnnotationApp(db, base=base)
-    links = Links(partial(participants.links, db), partial(participants.token_digest, db.study.id))
+    digest = partial(participants.token_digest, db.study.id)
+    links = Links(lambda: frozenset(participants.read_links(db).values()), digest)
     named = [urlsplit(base).hostname or ""] if base else []
     hosts = [*LOCAL, host, *named] if named else ["*"]
     if host in (*LOCAL, "::1"):

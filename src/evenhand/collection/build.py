@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import polars as pl
 
@@ -18,7 +18,6 @@ from evenhand.collection.collector import (
     REASONS,
     CollectedPrompt,
     GroupRules,
-    PageResult,
     collect_prompts,
     normalise_title,
     read_groups,
@@ -36,6 +35,8 @@ from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 PART = 2000
 """Pages between two commits."""
 _PROMPTS = {name: pl.Int64 if name in ("sentence", "byte") else pl.String for name in CollectedPrompt._fields}
+_PLACE = ["domain", "group", "key", "wiki"]
+"""What no two prompts share; ``idx`` counts the sentences of the first three."""
 _LINKS = {"list": pl.String, "title": pl.String}
 _REJECTED = {"domain": pl.String, "group": pl.String, "reason": pl.String, "count": pl.Int64}
 
@@ -102,9 +103,7 @@ class CollectionJob:
         keys, problems = list[str](), list[ReadProblem]()
         with progress.step("collecting", sum(source.size for source in self.sources)) as advance:
             for source in self.sources:
-                stream = read_pages(
-                    source, problems.append, is_page=self.one_page, moved=_file_progress(advance)
-                )
+                stream = read_pages(source, problems.append, is_page=self.one_page, advance=advance)
                 part_keys: list[str] = []
                 while part := list(islice(stream, PART)):
                     part_keys.append(digest([source.path, source.size, len(part_keys)]))
@@ -117,38 +116,40 @@ class CollectionJob:
     def _with_lists(self, folder: RunFolder, progress: Progress) -> GroupRules:
         """The groups with the pages that list pages link to, which a first pass over dumps finds."""
         dumps = [source for source in self.sources if source.format == "mediawiki"]
-        if not dumps or not self.groups.lists:
+        lists = self.groups.lists
+        if not dumps or not lists:
             return self.groups
         if not folder.has_shard("lists", "links"):
             with progress.step("reading lists", sum(source.size for source in dumps)) as advance:
-                rows = [row for source in dumps for row in self._links(source, _file_progress(advance))]
+                # Problems of a file are reported once, in the second pass.
+                pages = (read_pages(source, lambda problem: None, advance=advance) for source in dumps)
+                rows = [
+                    (name, title)
+                    for page in chain.from_iterable(pages)
+                    if (name := normalise_title(page.title)) in lists
+                    for title in linked_titles(page)
+                ]
             folder.write_shard("lists", "links", pl.DataFrame(rows, _LINKS, orient="row"))
-        listed: dict[str, list[str]] = {}
-        for name, title in folder.read_shards("lists", ["links"]).collect().iter_rows():
-            listed.setdefault(name, []).append(title)
-        return GroupRules(self.groups.rules, listed)
-
-    def _links(self, source: TextSource, moved: Callable[[int], None]) -> Iterator[tuple[str, str]]:
-        # Problems of a file are reported once, in the second pass.
-        for page in read_pages(source, lambda problem: None, moved=moved):
-            if (name := normalise_title(page.title)) in self.groups.lists:
-                yield from ((name, title) for title in linked_titles(page))
+        links = folder.read_shards("lists", ["links"]).group_by("list").agg("title").collect()
+        linked = {name: frozenset(map(normalise_title, titles)) for name, titles in links.iter_rows()}
+        return GroupRules(self.groups.rules, linked)
 
     def _write(self, folder: RunFolder, keys: Sequence[str], result: CollectionResult) -> None:
+        prompts, rejected = (
+            folder.read_shards(stage, keys).collect() if keys else pl.DataFrame(schema=schema)
+            for stage, schema in (("prompts", _PROMPTS), ("rejected", _REJECTED))
+        )
+        # The same sentence may stand on a page twice, or in two files.
+        different = prompts.unique(_PLACE, keep="first", maintain_order=True)
+        if repeated := prompts.height - different.height:
+            result.rejected["repeated"] += repeated
+        for reason, number in rejected.select("reason", "count").iter_rows():
+            result.rejected[reason] += number
+        numbered = different.with_columns(idx=pl.int_range(pl.len()).over(_PLACE[:3]))
         lines: dict[str, list[str]] = {rule.domain: [] for rule in self.groups.rules}
-        written: set[tuple[str, str, str, str]] = set()
-        counts: Counter[tuple[str, str, str]] = Counter()
-        for row in _rows(folder, "prompts", keys):
-            domain, group, key = row["domain"], row["group"], row["key"]
-            if (domain, group, key, row["wiki"]) in written:
-                result.rejected["repeated"] += 1
-                continue
-            written.add((domain, group, key, row["wiki"]))
-            lines[domain].append(json.dumps(row | {"idx": counts[domain, group, key]}, ensure_ascii=False))
-            counts[domain, group, key] += 1
-            result.prompts[domain, group] += 1
-        for row in _rows(folder, "rejected", keys):
-            result.rejected[row["reason"]] += row["count"]
+        for row in numbered.iter_rows(named=True):
+            result.prompts[row["domain"], row["group"]] += 1
+            lines[row["domain"]].append(json.dumps(row, ensure_ascii=False))
         for domain, of_domain in lines.items():
             path = folder.path / f"{domain}.jsonl"
             path.unlink(missing_ok=True)
@@ -162,32 +163,13 @@ def _commit(
     """Collect a part that is not there yet."""
     if folder.has_shard("prompts", key) and folder.has_shard("rejected", key):
         return
-    whole = PageResult([], Counter())
-    for page in part:
-        result = collect_prompts(page, groups)
-        whole.prompts.extend(result.prompts)
-        whole.rejected.update(result.rejected)
-    rows = [(*place, count) for place, count in whole.rejected.items()]
-    folder.write_shard("rejected", key, pl.DataFrame(rows, _REJECTED, orient="row"))
-    prompts = pl.DataFrame(whole.prompts, _PROMPTS, orient="row").with_columns(file=pl.lit(source.path))
+    results = [collect_prompts(page, groups) for page in part]
+    counts = sum((result.rejected for result in results), Counter[tuple[str, str, str]]())
+    rejected = pl.DataFrame([(*place, count) for place, count in counts.items()], _REJECTED, orient="row")
+    folder.write_shard("rejected", key, rejected)
+    rows = list(chain.from_iterable(result.prompts for result in results))
+    prompts = pl.DataFrame(rows, _PROMPTS, orient="row").with_columns(file=pl.lit(source.path))
     folder.write_shard("prompts", key, prompts)
-
-
-def _file_progress(advance: Callable[[int], None]) -> Callable[[int], None]:
-    """Turns the position in a file into steps of a progress bar."""
-    position = 0
-
-    def move(byte: int) -> None:
-        nonlocal position
-        advance(byte - position)
-        position = byte
-
-    return move
-
-
-def _rows(folder: RunFolder, stage: str, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
-    if keys:
-        yield from folder.read_shards(stage, keys).collect().iter_rows(named=True)
 
 
 @checks_options

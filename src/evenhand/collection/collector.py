@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
 from evenhand.collection.page_streams import SourcePage, page_categories, plain_text
 from evenhand.core.errors import InputError
-from evenhand.core.files import asset_path
 from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import StrictModel, read_model
 from evenhand.text.sentences import cut_first_sentence, split_sentences
@@ -55,28 +53,21 @@ class PromptCut(NamedTuple):
     reason: Reason | None = None
 
 
-class TermFinder:
-    """Finds the words a page is about in its sentences.
+def compile_term(words: str, *, person: bool = False) -> re.Pattern[str]:
+    """What finds the words a page is about in its sentences.
 
     A person's name is matched as it is written, every other term in any case and with a plural ending; both
     as whole words.
     """
-
-    def __init__(self, words: str, *, person: bool = False) -> None:
-        spelled = r"\s+".join(map(re.escape, words.split()))
-        ending = "" if person else "(?:s|es)?"
-        self._pattern = re.compile(rf"(?<!\w){spelled}{ending}(?!\w)", 0 if person else re.IGNORECASE)
-
-    def span(self, sentence: str) -> tuple[int, int] | None:
-        """Where the term first occurs."""
-        match = self._pattern.search(sentence)
-        return match.span() if match else None
+    spelled = r"\s+".join(map(re.escape, words.split()))
+    ending = "" if person else "(?:s|es)?"
+    return re.compile(rf"(?<!\w){spelled}{ending}(?!\w)", 0 if person else re.IGNORECASE)
 
 
-def cut_prompt(sentence: str, term: TermFinder) -> PromptCut:
+def cut_prompt(sentence: str, term: re.Pattern[str]) -> PromptCut:
     """The beginning of a sentence up to its fifth word that is not part of the term, and at least the term.
 
-    >>> cut_prompt("An animator is an artist who makes many images.", TermFinder("Animator")).prompt
+    >>> cut_prompt("An animator is an artist who makes many images.", compile_term("Animator")).prompt
     'An animator is an artist who'
     """
     words = [match.span() for match in _WORD.finditer(sentence)]
@@ -84,11 +75,10 @@ def cut_prompt(sentence: str, term: TermFinder) -> PromptCut:
         return PromptCut(None, "short")
     if not _END.search(sentence):
         return PromptCut(None, "incomplete")
-    span = term.span(sentence)
-    if span is None:
-        return PromptCut(None, "no_early_term")
-    inside = [place for place, (start, end) in enumerate(words) if start < span[1] and end > span[0]]
-    if inside[-1] >= EARLY_WORDS:
+    match = term.search(sentence)
+    start, end = match.span() if match else (0, 0)
+    inside = [place for place, word in enumerate(words) if word[0] < end and word[1] > start]
+    if not inside or inside[-1] >= EARLY_WORDS:
         return PromptCut(None, "no_early_term")
     outside = [place for place in range(len(words)) if place not in inside]
     last = max(inside[-1], outside[min(WORDS_KEPT, len(outside)) - 1])
@@ -204,17 +194,14 @@ def collect_prompts(page: SourcePage, groups: GroupRules) -> PageResult:
     person, sentences = is_person(name, opening, categories), split_page(text)
     for rule in rules:
         fault: Reason = "no_person" if rule.person else "about_person"
-        term = TermFinder(name, person=rule.person)
+        term = compile_term(name, person=rule.person)
         for number, sentence in enumerate(sentences, start=1):
             prompt, reason = cut_prompt(sentence, term)
             if prompt is None or rule.person != person:
                 result.rejected[rule.domain, rule.name, reason or fault] += 1
                 continue
-            key = title.replace(" ", "_")
-            place = (title, number, page.byte)
-            result.prompts.append(
-                CollectedPrompt(rule.domain, rule.name, key, f"{prompt} ", sentence, *place)
-            )
+            source = (f"{prompt} ", sentence, title, number, page.byte)
+            result.prompts.append(CollectedPrompt(rule.domain, rule.name, title.replace(" ", "_"), *source))
     return result
 
 
@@ -234,84 +221,9 @@ def split_page(text: str) -> list[str]:
 
     Dates of birth and death in brackets are dropped, as in the published sentences: they would be the prompt.
     """
-    lines = (line.strip() for line in _IN_BRACKETS.sub(_drop_dates, text).split("\n"))
+    plain = _IN_BRACKETS.sub(lambda match: "" if _BRACKETED_DATES.search(match[1]) else match[0], text)
+    lines = (line.strip() for line in plain.split("\n"))
     return [sentence for line in lines if line for sentence in split_sentences(line)]
-
-
-def _drop_dates(match: re.Match[str]) -> str:
-    return "" if _BRACKETED_DATES.search(match[1]) else match[0]
-
-
-Words = Annotated[str, StringConstraints(min_length=1, max_length=400)]
-
-
-class GroupRule(StrictModel):
-    """One group and how its pages are recognised; each key is one way, and one is enough."""
-
-    domain: Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$")]
-    name: Words
-    person: bool = False
-    """True takes pages about people only, and sentences with the person's name."""
-    lists: tuple[Words, ...] = ()
-    """Pages whose list items link to the group's pages."""
-    categories: tuple[Words, ...] = ()
-    titles: tuple[Words, ...] = ()
-    title_words: tuple[Words, ...] = ()
-    """Words of which one is in the title."""
-    openings: tuple[Words, ...] = ()
-    """For text without links or categories: phrases of which one is in the page's first sentence."""
-
-
-class _File(StrictModel):
-    groups: tuple[GroupRule, ...]
-
-
-@dataclass(frozen=True)
-class GroupRules:
-    """The groups of a collection, and the pages that list pages link to."""
-
-    rules: tuple[GroupRule, ...]
-    linked_titles: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Title of a list page to the titles it links to."""
-
-    @property
-    def lists(self) -> frozenset[str]:
-        """The list pages the rules name."""
-        return frozenset(normalise_title(title) for rule in self.rules for title in rule.lists)
-
-    def match_groups(self, title: str, first_sentence: str, categories: Sequence[str]) -> list[GroupRule]:
-        """The groups a page belongs to."""
-        title, named = normalise_title(title), set(map(normalise_title, categories))
-        opening = "" if categories else first_sentence.casefold()
-        return [
-            rule
-            for rule, known in self._matchers
-            if title in known.titles
-            or named & known.categories
-            or (known.words and known.words.search(title))
-            or (opening and known.openings and known.openings.search(opening))
-        ]
-
-    @cached_property
-    def _matchers(self) -> list[tuple[GroupRule, _GroupMatcher]]:
-        matchers = []
-        for rule in self.rules:
-            lists = (self.linked_titles.get(normalise_title(title), ()) for title in rule.lists)
-            matcher = _GroupMatcher(
-                frozenset(map(normalise_title, (*rule.titles, *chain.from_iterable(lists)))),
-                frozenset(map(normalise_title, rule.categories)),
-                _any_of(rule.title_words),
-                _any_of(rule.openings),
-            )
-            matchers.append((rule, matcher))
-        return matchers
-
-
-class _GroupMatcher(NamedTuple):
-    titles: frozenset[str]
-    categories: frozenset[str]
-    words: re.Pattern[str] | None
-    openings: re.Pattern[str] | None
 
 
 def normalise_title(title: str) -> str:
@@ -323,9 +235,71 @@ def normalise_title(title: str) -> str:
     return " ".join(title.replace("_", " ").split()).casefold()
 
 
-def read_groups(path: Path | None) -> GroupRules:
-    """The groups of a file, or those shipped with the package."""
-    source = path or asset_path("suites", "bold_groups.toml")
+Words = Annotated[str, StringConstraints(min_length=1, max_length=400)]
+_Title = Annotated[Words, AfterValidator(normalise_title)]
+
+
+class GroupRule(StrictModel):
+    """One group and how its pages are recognised; each key is one way, and one is enough."""
+
+    domain: Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$")]
+    name: Words
+    person: bool = False
+    """True takes pages about people only, and sentences with the person's name."""
+    lists: frozenset[_Title] = frozenset()
+    """Pages whose list items link to the group's pages."""
+    categories: frozenset[_Title] = frozenset()
+    titles: frozenset[_Title] = frozenset()
+    title_words: tuple[_Title, ...] = ()
+    """Words of which one is in the title."""
+    openings: tuple[_Title, ...] = ()
+    """For text without links or categories: phrases of which one is in the page's first sentence."""
+
+    @cached_property
+    def title_pattern(self) -> re.Pattern[str] | None:
+        """Finds a title word; None where there is none."""
+        return _any_of(self.title_words)
+
+    @cached_property
+    def opening_pattern(self) -> re.Pattern[str] | None:
+        """Finds an opening; None where there is none."""
+        return _any_of(self.openings)
+
+
+class _File(StrictModel):
+    groups: tuple[GroupRule, ...]
+
+
+class GroupRules(NamedTuple):
+    """The groups of a collection, and the pages that list pages link to."""
+
+    rules: tuple[GroupRule, ...]
+    linked_titles: Mapping[str, Collection[str]] = {}
+    """Title of a list page to the titles it links to, all normalised."""
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """The list pages the rules name."""
+        return frozenset(chain.from_iterable(rule.lists for rule in self.rules))
+
+    def match_groups(self, title: str, first_sentence: str, categories: Sequence[str]) -> list[GroupRule]:
+        """The groups a page belongs to."""
+        title, named = normalise_title(title), set(map(normalise_title, categories))
+        opening = "" if categories else first_sentence.casefold()
+        linked = {name for name, titles in self.linked_titles.items() if title in titles}
+        return [
+            rule
+            for rule in self.rules
+            if title in rule.titles
+            or linked & rule.lists
+            or named & rule.categories
+            or (rule.title_pattern and rule.title_pattern.search(title))
+            or (opening and rule.opening_pattern and rule.opening_pattern.search(opening))
+        ]
+
+
+def read_groups(source: Path) -> GroupRules:
+    """The groups of a file."""
     expected = "[[groups]] with domain, name and one of lists, categories, titles, title_words, openings"
     fix = "`evenhand build --help` names the page that shows one"
     rules = read_model(source, _File, expected=expected, fix=fix).groups
@@ -342,4 +316,4 @@ def read_groups(path: Path | None) -> GroupRules:
 def _any_of(words: Sequence[str]) -> re.Pattern[str] | None:
     if not words:
         return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(normalise_title(word)) for word in words)})(?!\w)")
+    return re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(word) for word in words)})(?!\w)")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
-from evenhand.core.errors import MissingLibraryError
+from evenhand.core.registry import require_library
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class SourcePage(NamedTuple):
 
 
 def read_pages(
-    source: TextSource, report: Report, *, is_page: bool = False, moved: Callable[[int], None] | None = None
+    source: TextSource, report: Report, *, is_page: bool = False, advance: Callable[[int], None] | None = None
 ) -> Iterator[SourcePage]:
     """The pages of a file; a file that is cut or damaged gives what can be read, and says where it stops.
 
@@ -50,7 +50,7 @@ def read_pages(
         report: Takes what was wrong.
         is_page: Plain text is one page with the file's name as its title; else pages are separated by an
             empty line and have no titles.
-        moved: Told after each page how many stored bytes of the file are behind us.
+        advance: Called after each page with the stored bytes of the file that were read since the last.
     """
 
     def fault(byte: int | None, reason: str) -> None:
@@ -61,13 +61,14 @@ def read_pages(
     except OSError as error:
         fault(None, f"cannot be opened: {error.strerror or error}")
         return
-    lines = _Lines(file)
+    lines, position = _Lines(file), 0
     with raw, file:
         try:
             for page in _read(lines, source, fault, is_page=is_page):
                 yield page
-                if moved is not None:
-                    moved(raw.tell())
+                if advance is not None:
+                    advance(raw.tell() - position)
+                    position = raw.tell()
         except READ_ERRORS as error:
             message = str(error) or type(error).__name__
             fault(lines.byte, f"cannot be read on: {message}; all pages before it were")
@@ -77,12 +78,7 @@ def plain_text(page: SourcePage) -> str:
     """The text a reader of the page sees: no templates, tables, notes, pictures or headings."""
     if not page.is_wikitext:
         return page.text
-    try:
-        import mwparserfromhell
-    except ImportError as error:
-        raise MissingLibraryError(
-            "a MediaWiki dump needs mwparserfromhell", fix="pip install 'evenhand[corpus]'"
-        ) from error
+    mwparserfromhell = require_library("mwparserfromhell", "a MediaWiki dump")
     code = mwparserfromhell.parse(page.text)
     unseen: list[Node] = [
         *code.filter_tags(matches=lambda node: str(getattr(node, "tag", "")).strip().lower() in _NOTES),
@@ -95,7 +91,7 @@ def plain_text(page: SourcePage) -> str:
         # It may have been inside another that is gone already.
         with suppress(ValueError):
             code.remove(node)
-    return code.strip_code(normalize=True, collapse=True)
+    return str(code.strip_code(normalize=True, collapse=True))
 
 
 def page_categories(page: SourcePage) -> tuple[str, ...]:
@@ -218,10 +214,8 @@ def _paragraphs(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[So
     """Pages of plain text, separated by empty lines."""
     for is_empty, group in groupby(rows, key=lambda row: not row[1].strip()):
         if not is_empty:
-            block = list(group)
-            yield SourcePage(
-                "", _decode(b"".join(line for _, line in block), block[0][0], fault), block[0][0]
-            )
+            starts, lines = zip(*group, strict=True)
+            yield SourcePage("", _decode(b"".join(lines), starts[0], fault), starts[0])
 
 
 def _decode(text: bytes, byte: int, fault: _Fault) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.annotate.agreement import build_rule
+from evenhand.annotate.agreement import ConsensusRule
 from evenhand.annotate.label_mapping import UNORDERED
 from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.annotate.validate import aggregate_texts
@@ -73,7 +73,7 @@ def read_study_labels(
     Texts without a majority, and those most people call mixed, opposing, sarcasm or nonsense, are left out as
     in the regard study (Sheng et al. 2019, section 4).
     """
-    rule = build_rule(consensus, agreement, least)
+    rule = ConsensusRule(consensus, agreement, least)
     collected = read_label_set(source, database=database)
     collected = collected.select_questions([_question(task, collected)])
     texts = aggregate_texts(collected, rule)
