@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -87,18 +86,6 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in rows]
     lines = [header, ["---"] * len(header), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def fisher_interval(r: float, n: int) -> tuple[float, float] | None:
-    """The 95 % interval of a correlation by Fisher's z; None where fewer than five pairs were seen.
-
-    >>> [round(bound, 3) for bound in fisher_interval(0.5, 103)]
-    [0.339, 0.632]
-    """
-    if n < 5 or not abs(r) < 1:
-        return None
-    z, half = math.atanh(r), 1.959964 / math.sqrt(n - 3)
-    return math.tanh(z - half), math.tanh(z + half)
 
 
 def _results(held_out: HeldOutResult, yardstick: HeldOutResult | None) -> str:

@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import spearmanr
 
 from evenhand.core.digests import Json, file_digest
@@ -20,13 +20,7 @@ from evenhand.core.protocols import Progress
 from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.text.word_vectors import WordVectors, unit_rows
 from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.model_card import (
-    describe_file,
-    fisher_interval,
-    markdown_table,
-    score_command,
-    write_card,
-)
+from evenhand.training.model_card import describe_file, markdown_table, score_command, write_card
 
 if TYPE_CHECKING:
     from evenhand.training import embeddings, norm_prediction
@@ -69,18 +63,24 @@ class NormTraining:
         vectors = read_vectors(self.vectors) if self.vectors else load_embedded_vectors()
         ratings = norm_prediction.read_word_ratings(self.data)
         features, values = norm_prediction.match_vectors(ratings, vectors)
-        _check_rated({name: int(n) for name, n in zip(NORMS, (values == values).sum(0), strict=True)})
+        counts = dict(zip(NORMS, (values == values).sum(0).tolist(), strict=True))
+        if few := [f"{name} ({count})" for name, count in counts.items() if count < LEAST]:
+            raise InputError(
+                f"too few rated words have a vector: {', '.join(few)}",
+                expected=f"at least {LEAST} words for each of {', '.join(counts)}",
+                fix="add tables with the missing columns: evenhand train norms FIRST SECOND",
+            )
         with progress.step("cross-validation", None):
             agreements = norm_prediction.cross_validate(features, values, self.recipe)
         with progress.step("lexicon", None), replace_file(folder.path / LEXICON) as path:
             lexicon = norm_prediction.build_lexicon(vectors, ratings, self.recipe)
             write_lexicon(lexicon, path)
-        rows = [(a.variable, f"{a.r:.3f}", _interval(a.r, a.words), f"{a.words:,}") for a in agreements]
+        rows = [(a.variable, f"{a.r:.3f}", format_interval(a.r, a.words), f"{a.words:,}") for a in agreements]
         header = ("variable", "Pearson's r, held-out words", "95 % interval", "rated words")
         card = write_card(
             title="Emotion lexicon",
             settings={
-                **_files(self.data),
+                "data": "; ".join(map(describe_file, self.data)),
                 "word vectors": str(self.vectors or "the embedded ones"),
                 "training": f"multi-task network; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(lexicon.words):,}",
@@ -127,19 +127,18 @@ class WordVectorTraining:
                 f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
             ) from error
         measures, rows = _questions(vectors)
-        missing = [word for word in ("she", "he") if word not in vectors.index]
-        lack = (
-            [f"No vector for {' and '.join(missing)}: gender_polarity cannot use these."] if missing else []
-        )
+        notes = ["The questions are few and easy: they show that training worked, not how well."]
+        if missing := [word for word in ("she", "he") if word not in vectors.index]:
+            notes.insert(0, f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.")
         card = write_card(
             title="Word vectors",
             settings={
-                **_files(self.data),
+                "data": "; ".join(map(describe_file, self.data)),
                 "training": f"skip-gram with negative sampling; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
             results=[markdown_table(("question", "result"), rows)],
-            notes=(*lack, "The questions are few and easy: they show that training worked, not how well."),
+            notes=notes,
             use=score_command(f"gender_polarity={folder.path / VECTORS}"),
         )
         (folder.path / "encoded.safetensors").unlink(missing_ok=True)
@@ -163,25 +162,11 @@ def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, 
     rows = [("analogies", f"{right:,} of {total:,} right")]
     if total:
         measures["analogies"] = right / total
-    known = [pair for pair in checks.similarity if pair[0] in vectors.index and pair[1] in vectors.index]
-    if len(known) >= 3:
-        measures["similarity"], pairs = similarity_correlation(vectors, known)
-        rows.append(("word similarity, Spearman", f"{measures['similarity']:.3f} over {pairs} pairs"))
+    correlation, pairs = similarity_correlation(vectors, checks.similarity)
+    if pairs >= 3:
+        measures["similarity"] = correlation
+        rows.append(("word similarity, Spearman", f"{correlation:.3f} over {pairs} pairs"))
     return measures, rows
-
-
-def _check_rated(counts: Mapping[str, int]) -> None:
-    few = [f"{name} ({count})" for name, count in counts.items() if count < LEAST]
-    if few:
-        raise InputError(
-            f"too few rated words have a vector: {', '.join(few)}",
-            expected=f"at least {LEAST} words for each of {', '.join(counts)}",
-            fix="add tables with the missing columns: evenhand train norms FIRST SECOND",
-        )
-
-
-def _files(paths: Sequence[Path]) -> dict[str, object]:
-    return {"data": "; ".join(map(describe_file, paths))}
 
 
 def _describe_settings(settings: Mapping[str, object]) -> str:
@@ -191,9 +176,16 @@ def _describe_settings(settings: Mapping[str, object]) -> str:
     return ", ".join([*plain, *inner])
 
 
-def _interval(r: float, n: int) -> str:
-    bounds = fisher_interval(r, n)
-    return "-" if bounds is None else f"{bounds[0]:.3f} to {bounds[1]:.3f}"
+def format_interval(r: float, n: int) -> str:
+    """The 95 % interval of a correlation by Fisher's z; ``-`` where fewer than five pairs were seen.
+
+    >>> format_interval(0.5, 103)
+    '0.339 to 0.632'
+    """
+    if n < 5 or not abs(r) < 1:
+        return "-"
+    z, half = math.atanh(r), 1.959964 / math.sqrt(n - 3)
+    return f"{math.tanh(z - half):.3f} to {math.tanh(z + half):.3f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,28 +219,27 @@ def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict
 
     Questions with a word that has no vector are not asked.
     """
-    unit = unit_rows(vectors.matrix)
-    return {kind: _score_questions(unit, vectors.index, pairs) for kind, pairs in analogies.items()}
+    unit, index, shares = unit_rows(vectors.matrix), vectors.index, {}
+    for kind, pairs in analogies.items():
+        known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+        questions = [(*first, *second) for first, second in permutations(known, 2) if first[0] != second[0]]
+        a, b, c, d = np.array(questions, dtype=np.int64).reshape(-1, 4).T
+        cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
+        cosines[np.arange(len(questions)), [a, b, c]] = -np.inf
+        shares[kind] = QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+    return shares
 
 
 def similarity_correlation(
     vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
 ) -> tuple[float, int]:
-    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known."""
-    unit = unit_rows(vectors.matrix)
-    known = [(a, b, rating) for a, b, rating in pairs if a in vectors.index and b in vectors.index]
-    cosines = np.array([unit[vectors.index[a]] @ unit[vectors.index[b]] for a, b, _ in known])
-    ratings = np.array([rating for _, _, rating in known])
-    return float(spearmanr(cosines, ratings).statistic), len(known)
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known.
 
-
-def _score_questions(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> QuestionScore:
-    known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
-    questions = [(a, b, c, d) for a, b in known for c, d in known if a != c]
-    if not questions:
-        return QuestionScore(0, 0)
-    a, b, c, d = np.array(questions).T
-    cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
-    for given in (a, b, c):
-        cosines[np.arange(len(questions)), given] = -np.inf
-    return QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+    NaN where fewer than three pairs are known.
+    """
+    unit, index = unit_rows(vectors.matrix), vectors.index
+    known = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
+    if len(known) < 3:
+        return math.nan, len(known)
+    cosines = [unit[a] @ unit[b] for a, b, _ in known]
+    return float(spearmanr(cosines, [rating for _, _, rating in known]).statistic), len(known)
