@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ class WordShape:
     dropout: float = 0.0
 
 
-SIZES: Final[Mapping[Kind, Mapping[str, int | float]]] = {
+SIZES: Final[Mapping[Kind, Mapping[str, Any]]] = {
     "fasttext": {"columns": 10, "pairs": 100_000},
     "attention": {"columns": 100, "dropout": 0.3},
     "small-transformer": {"columns": 128, "layers": 2, "dropout": 0.1},
@@ -183,16 +183,11 @@ class SmallTransformer(nn.Module):
 
 
 WordNetwork = LstmNetwork | BagNetwork | AttentionNetwork | SmallTransformer
-_NETWORKS: Final[Mapping[Kind, Callable[[WordShape], WordNetwork]]] = {
+NETWORKS: Final[Mapping[Kind, Callable[[WordShape], WordNetwork]]] = {
     "fasttext": BagNetwork,
     "attention": AttentionNetwork,
     "small-transformer": SmallTransformer,
 }
-
-
-def create_network(kind: Kind, shape: WordShape) -> WordNetwork:
-    """A fresh network of a kind."""
-    return _NETWORKS[kind](shape)
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -282,4 +277,4 @@ def _network(config: Mapping[str, object]) -> WordNetwork:
     if config["model_type"] == LSTM_FORMAT:
         return LstmNetwork(LstmShape(**shape))
     _longest(shape["longest"])
-    return create_network(cast(Kind, config["kind"]), WordShape(**shape))
+    return NETWORKS[cast(Kind, config["kind"])](WordShape(**shape))

@@ -6,8 +6,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NotRequired, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import numpy as np
 import torch
@@ -15,17 +16,18 @@ from torch import Tensor, nn
 
 from evenhand.classifiers import word_networks, wordpiece_tokenizer
 from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
-from evenhand.classifiers.heads import Head, HeadKind
+from evenhand.classifiers.heads import Head
 from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
 from evenhand.classifiers.word_networks import (
     FIRST,
+    NETWORKS,
     SIZES,
     Kind,
     LstmNetwork,
     LstmShape,
     WordNetwork,
     WordShape,
-    create_network,
+    save_word_network,
 )
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
@@ -43,30 +45,17 @@ from evenhand.tensors.checkpoints import (
 from evenhand.tensors.model_files import locate_model
 from evenhand.text.word_tokens import split_words
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors
+from evenhand.training.classifier_job import BUILTIN, LSTM, OVER_WORDS, ClassifierFit, backbone_kind
 from evenhand.training.finetuning import Padding
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-BUILTIN: Final = "builtin"
 MASKED: Final = "builtin:masked"
 _YES_OR_NO: Final = ("toxicity", "ideology")
 _READ: Final = 512
 """Tokens that a metric reads at most."""
 _POSITIONS: Final = ("max_position_embeddings", "n_positions")
-
-
-class _BackboneOptions(TypedDict):
-    longest: int
-    seed: int
-    each: bool
-
-
-class _WordFiles(TypedDict):
-    vocabulary: Sequence[str]
-    labels: Sequence[str]
-    longest: int
-    kind: NotRequired[Kind]
 
 
 class Backbone(Protocol):
@@ -92,21 +81,14 @@ class Backbone(Protocol):
         ...
 
 
-def open_backbone(
-    name: str,
-    *,
-    task: str,
-    labels: Sequence[str],
-    longest: int,
-    seed: int = 0,
-    offline: bool = False,
-    each: bool = False,
-) -> Backbone:
-    """The backbone of a name: ``builtin``, ``builtin:masked``, a Hub id or a folder.
-
-    ``each`` is for labels that do not exclude each other: one yes or no a label.
-    """
-    how: _BackboneOptions = {"longest": longest, "seed": seed, "each": each}
+def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> Backbone:
+    """The backbone that a fit names, with fresh heads; the words of ``texts`` are those it can learn."""
+    name, kind = fit.backbone, backbone_kind(fit.backbone)
+    if kind in (LSTM, *OVER_WORDS):
+        vectors = name.partition(":")[2]
+        return WordBackbone(
+            kind, texts, fit.labels, longest=fit.longest, vectors=vectors, seed=fit.recipe.seed
+        )
     if name == BUILTIN:
         folder = ASSETS_FOLDER / "classifiers"
         if not (folder / "model.safetensors").is_file():
@@ -115,21 +97,23 @@ def open_backbone(
                 expected=f"{MASKED}, linear, a Hub id or a folder",
                 fix=f"use --backbone {MASKED}",
             )
-        return EncoderBackbone(folder, task, labels, **how)
+        return EncoderBackbone(folder, fit)
+    open_hub = partial(
+        HubBackbone, labels=fit.labels, longest=fit.longest, seed=fit.recipe.seed, each=fit.each
+    )
     if name == MASKED:
         with tempfile.TemporaryDirectory() as path:
             embedded, tokenizer = asset_path("builtin-masked"), asset_path("builtin", "tokenizer.json")
             hub_folder(embedded, Path(path), tokenizer_file=tokenizer)
-            revision = file_digest(embedded / "model.safetensors")
-            return HubBackbone(Path(path), labels, revision=revision, **how)
-    source = locate_model(name, offline=offline)
+            return open_hub(Path(path), revision=file_digest(embedded / "model.safetensors"))
+    source = locate_model(name, offline=fit.offline)
     if source.gguf:
         raise InputError(
             f"{name} is a GGUF file", expected="a folder or Hub id with safetensors", fix="name its original"
         )
     if is_ours(source.folder):
-        return EncoderBackbone(source.folder, task, labels, **how)
-    return HubBackbone(source.folder, labels, revision=source.commit, **how)
+        return EncoderBackbone(source.folder, fit)
+    return open_hub(source.folder, revision=source.commit)
 
 
 class HubBackbone:
@@ -186,30 +170,21 @@ class EncoderBackbone:
     difference says yes or no to the second label.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        task: str,
-        labels: Sequence[str],
-        *,
-        longest: int,
-        seed: int = 0,
-        each: bool = False,
-    ) -> None:
+    def __init__(self, folder: Path, fit: ClassifierFit) -> None:
         config = read_config(folder)
         shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
         weights = int8_weights.load_dequantised(folder / "model.safetensors")
         require_finite(weights, str(folder))
         encoder = Encoder(shape, dropout=0.1)
-        kind: HeadKind = "each" if each else "one-of"
         trunk = {name: value for name, value in weights.items() if name.startswith("encoder.")}
         encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in trunk.items()})
+        head = Head(fit.task, tuple(fit.labels), "each" if fit.each else "one-of")
         with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), kind),))
+            torch.manual_seed(fit.recipe.seed)
+            self._classifier = ClassifierNetwork(encoder, (head,))
         self._vocabulary = folder / "vocab.txt"
         self._tokenizer = wordpiece_tokenizer.load_tokenizer(self._vocabulary)
-        self.longest = min(longest, shape.positions)
+        self.longest = min(fit.longest, shape.positions)
         self.padding = Padding(PAD)
         self.revision = digest([file_digest(folder / "model.safetensors"), file_digest(self._vocabulary)])
         self.network: nn.Module = _EncoderNetwork(self._classifier)
@@ -222,8 +197,16 @@ class EncoderBackbone:
         """Write the classifier and take over its int8 weights, so that what is measured is what is stored."""
         int8_weights.save_quantised(self._classifier.state_dict(), folder / "model.safetensors")
         self._classifier.load_state_dict(int8_weights.load_dequantised(folder / "model.safetensors"))
-        stored = _shorten_network(self._classifier, self.longest)
-        save_classifier(folder, stored, vocabulary=self._vocabulary)
+        network, head = self._classifier, self._classifier.heads[0]
+        # Stored with positions up to the longest text, and a yes or no as one logit.
+        shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": self.longest}))
+        weights = {name: value.cpu() for name, value in network.state_dict().items()}
+        weights["encoder.positions.weight"] = weights["encoder.positions.weight"][: self.longest]
+        if head.name in _YES_OR_NO and head.kind == "one-of":
+            head = Head(head.name, head.labels[1:], "each")
+            weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
+            weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
+        save_classifier(folder, build_network(shape, weights, (head,)), vocabulary=self._vocabulary)
 
 
 class _HubNetwork(nn.Module):
@@ -245,19 +228,6 @@ class _EncoderNetwork(nn.Module):
         # The encoder knows padding by its id.
         answers: Tensor = self.classifier(ids)
         return answers
-
-
-def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
-    """The network as it is stored: positions up to the longest text, a yes or no as one logit."""
-    head = network.heads[0]
-    shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": longest}))
-    weights = {name: value.cpu() for name, value in network.state_dict().items()}
-    weights["encoder.positions.weight"] = weights["encoder.positions.weight"][:longest]
-    if head.name in _YES_OR_NO and head.kind == "one-of":
-        head = Head(head.name, head.labels[1:], "each")
-        weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
-        weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
-    return build_network(shape, weights, (head,))
 
 
 def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -> PreTrainedModel:
@@ -330,20 +300,24 @@ class WordBackbone:
         counts = Counter(word for text in texts for word in split_words(text)[:longest])
         vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
         self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
-        self._files: _WordFiles = {"vocabulary": vocabulary, "labels": labels, "longest": longest}
+        self._save = partial(
+            save_word_network,
+            vocabulary=vocabulary,
+            labels=labels,
+            longest=longest,
+            kind=None if kind == LSTM else cast(Kind, kind),
+        )
         known = load_vectors(vectors)
         rows = len(vocabulary) + FIRST
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.network: WordNetwork
-            if kind == "lstm":
+            if kind == LSTM:
                 columns = COLUMNS if known is None else known.matrix.shape[1]
                 self.network = LstmNetwork(LstmShape(rows, columns, len(labels)))
             else:
-                sizes = cast("Mapping[str, int]", SIZES[cast(Kind, kind)])
-                shape = WordShape(rows=rows, labels=len(labels), longest=longest, **sizes)
-                self._files["kind"] = cast(Kind, kind)
-                self.network = create_network(cast(Kind, kind), shape)
+                shape = WordShape(rows=rows, labels=len(labels), longest=longest, **SIZES[cast(Kind, kind)])
+                self.network = NETWORKS[cast(Kind, kind)](shape)
         self.known = 0 if known is None else _start_from_vectors(self.network, vocabulary, known)
         self.revision = f"random, seed {seed}" if known is None else f"vectors {known.digest}, seed {seed}"
         self.padding = Padding(word_networks.PAD)
@@ -354,7 +328,7 @@ class WordBackbone:
 
     def save(self, folder: Path) -> None:
         """Write the network as a metric loads it."""
-        word_networks.save_word_network(self.network, folder, **self._files)
+        self._save(self.network, folder)
 
 
 def load_vectors(name: str) -> WordVectors | None:

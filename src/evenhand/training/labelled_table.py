@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,6 +35,21 @@ class LabelledTexts(NamedTuple):
         """How many texts each label has."""
         return Counter(self.labels)
 
+    def select(self, places: Sequence[int]) -> LabelledTexts:
+        """The texts of some places."""
+        return LabelledTexts(*(tuple(column[place] for place in places) for column in self[:2]), {})
+
+
+class LabelledPart(NamedTuple):
+    """Texts, and what is true of each: the number of its label, or a 0 or 1 for every label."""
+
+    texts: Sequence[str]
+    truth: NDArray[np.int64] | NDArray[np.float32]
+
+    def any(self) -> NDArray[np.int64]:
+        """1 where a text has at least one label."""
+        return np.asarray(self.truth.max(1, initial=0), dtype=np.int64)
+
 
 def read_labelled_texts(
     path: Path, task: ClassificationTask, *, text: str = "text", label: str = "label"
@@ -56,8 +72,14 @@ def read_labelled_texts(
             skipped["empty text"] += 1
         elif given is None or not given.strip():
             skipped["no label"] += 1
+        elif (ours := task.map_label(given)) is None:
+            raise InputError(
+                f"{path} row {number} has the label {given!r}, which {task.name} does not know",
+                expected=task.describe_labels(),
+                fix="rename the label in the table, or name another column with --label",
+            )
         else:
-            rows.append((words, _our_label(given, task, number, path)))
+            rows.append((words, ours))
     return LabelledTexts(tuple(words for words, _ in rows), tuple(ours for _, ours in rows), dict(skipped))
 
 
@@ -89,17 +111,6 @@ def check_enough(data: LabelledTexts, path: Path) -> None:
         )
 
 
-def _our_label(given: str, task: ClassificationTask, number: int, path: Path) -> str:
-    ours = task.map_label(given)
-    if ours is None:
-        raise InputError(
-            f"{path} row {number} has the label {given!r}, which {task.name} does not know",
-            expected=task.describe_labels(),
-            fix="rename the label in the table, or name another column with --label",
-        )
-    return ours
-
-
 MASK: Final = "XYZ"
 
 
@@ -114,6 +125,10 @@ class LabelledExamples:
     notes: tuple[str, ...]
     test: LabelledTexts | None = None
     """Further texts to test on."""
+
+    def with_truth(self, data: LabelledTexts) -> LabelledPart:
+        """Texts with the numbers of their labels."""
+        return LabelledPart(data.texts, self.truth(data))
 
     def truth(self, data: LabelledTexts) -> NDArray[np.int64]:
         """The labels of texts by number."""
@@ -146,28 +161,27 @@ def read_examples(
     seed: int,
 ) -> LabelledExamples:
     """The examples of a table: divided by seed, or held out as the table ``valid``; ``test`` is a third."""
-    whole = read_labelled_texts(data, task, text=text, label=label)
+    read = partial(read_labelled_texts, task=task, text=text, label=label)
+    whole = read(data)
     check_enough(whole, data)
     notes = [f"{count} rows left out: {reason}" for reason, count in whole.skipped.items()]
     if valid is None:
-        split = divide_texts(whole.texts, whole.labels, seed=seed)
-        train, held_out = (
-            LabelledTexts(
-                tuple(whole.texts[place] for place in places),
-                tuple(whole.labels[place] for place in places),
-                {},
-            )
-            for places in (split.train, split.held_out)
-        )
+        train, held_out = map(whole.select, divide_texts(whole.texts, whole.labels, seed=seed))
     else:
-        train, held_out = whole, read_labelled_texts(valid, task, text=text, label=label)
+        train, held_out = whole, read(valid)
         notes += _check_unseen(train, held_out, valid, "held-out")
-    further = read_labelled_texts(test, task, text=text, label=label) if test else None
+    further = read(test) if test else None
     if further is not None and test is not None:
         notes += _check_unseen(train, further, test, "test")
+    unmasked = sum(MASK not in words for words in whole.texts)
+    if task.name == "regard" and unmasked:
+        notes.append(
+            f"{unmasked:,} of {len(whole.texts):,} texts have no {MASK}: the classifier reads the regard for "
+            f"{MASK}, mask the person with it"
+        )
     known = {*train.labels, *held_out.labels}
     labels = tuple(name for name in task.labels if name in known)
-    return LabelledExamples(train, held_out, labels, (*notes, *_note_unmasked(task, whole)), further)
+    return LabelledExamples(train, held_out, labels, tuple(notes), further)
 
 
 def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what: str) -> list[str]:
@@ -186,12 +200,61 @@ def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what:
     return [said] if twins else []
 
 
-def _note_unmasked(task: ClassificationTask, data: LabelledTexts) -> list[str]:
-    """A note where texts on the regard towards XYZ do not name XYZ."""
-    count = sum(MASK not in text for text in data.texts)
-    if task.name != "regard" or not count:
-        return []
-    return [
-        f"{count:,} of {len(data.texts):,} texts have no {MASK}: the classifier reads the regard for "
-        f"{MASK}, mask the person with it"
-    ]
+KINDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "toxicity": {
+        **{name: name for name in ("toxic", "severe_toxic", "obscene", "threat", "insult")},
+        **dict.fromkeys(("identity_hate", "identity_attack"), "identity_attack"),
+    }
+}
+"""Task to the columns it can have, and what its metric calls them."""
+
+
+class MultilabelExamples(NamedTuple):
+    """Texts to learn from and texts to test on, with labels that may accompany each other."""
+
+    train: LabelledPart
+    held_out: LabelledPart
+    labels: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_multilabel(
+    data: Path, task: str, columns: Sequence[str], *, valid: Path | None, text: str, seed: int
+) -> MultilabelExamples:
+    """The examples of a table with a column of 0 and 1 a label; held out is a fifth, or ``valid``."""
+    known = KINDS.get(task, {})
+    if unknown := [column for column in columns if column not in known]:
+        raise InputError(
+            f"{task} has no label {unknown[0]!r} that others may accompany",
+            expected=", ".join(known) or f"one column of labels for {task}",
+            fix="name columns with --label",
+        )
+    whole, skipped = _read_marks(data, columns, text)
+    count, marked = len(whole.texts), int(whole.any().sum())
+    if count < LEAST or marked in (0, count):
+        raise InputError(
+            f"{data} has {count} usable texts, {marked} of them with a label",
+            expected=f"at least {LEAST}, some with and some without",
+            fix="check the columns, or label more texts",
+        )
+    if valid is not None:
+        train, held_out = whole, _read_marks(valid, columns, text)[0]
+    else:
+        split = divide_texts(whole.texts, ["yes" if one else "no" for one in whole.any()], seed=seed)
+        train, held_out = (
+            LabelledPart([whole.texts[place] for place in places], whole.truth[places]) for places in split
+        )
+    notes = (f"{skipped} rows left out: no text, or a label that is not 0 or 1.",) if skipped else ()
+    return MultilabelExamples(train, held_out, tuple(dict.fromkeys(known[name] for name in columns)), notes)
+
+
+def _read_marks(path: Path, columns: Sequence[str], text: str) -> tuple[LabelledPart, int]:
+    """The texts whose labels are all 0 or 1, and the number of rows left out."""
+    table = read_table(path, {"--text": text, **{f"--label {name}": name for name in columns}})
+    values = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
+    marks = pl.col(*columns).str.strip_chars().str.to_lowercase()
+    rows = table.select(text, marks.replace_strict(values, default=None, return_dtype=pl.Float32)).filter(
+        pl.col(text).str.contains(r"\S"), pl.all_horizontal(pl.col(*columns).is_not_null())
+    )
+    truth = rows.drop(text).to_numpy(order="c")
+    return LabelledPart(rows[text].to_list(), truth), table.height - rows.height

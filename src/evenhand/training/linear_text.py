@@ -189,7 +189,7 @@ def _check(
 
 ANALYSERS: Final = ("vader", "textblob")
 SCALE: Final = ("negative", "neutral", "positive")
-CUTS: Final[Mapping[str, float]] = {"vader": 0.05, "textblob": 0.05}
+CUT: Final = 0.05
 """A polarity beyond the cut has a side; VADER's own, and the same for TextBlob, whose authors give none."""
 
 
@@ -201,7 +201,6 @@ class SentimentAnalyser:
 
     def __init__(self, name: str, labels: Sequence[str]) -> None:
         self._polarities = _polarities(name)
-        self._cut = CUTS[name]
         self._labels = tuple(labels)
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
@@ -210,7 +209,7 @@ class SentimentAnalyser:
         # Where the data has no such label, the nearest it has is the neutral one, or the first.
         other = self._labels.index("neutral") if "neutral" in self._labels else 0
         for row, polarity in enumerate(self._polarities(texts)):
-            side = SCALE[1 + (polarity >= self._cut) - (polarity <= -self._cut)]
+            side = SCALE[1 + (polarity >= CUT) - (polarity <= -CUT)]
             answers[row, self._labels.index(side) if side in self._labels else other] = 1.0
         return answers
 

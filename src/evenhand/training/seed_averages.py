@@ -18,8 +18,13 @@ from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import spreadsheet_csv
 from evenhand.training.classifier_job import ClassifierTraining
-from evenhand.training.job_folder import PREDICTIONS_FILE, TextPrediction, TrainingFolder, read_predictions
-from evenhand.training.model_card import markdown_table
+from evenhand.training.job_folder import (
+    PREDICTIONS_FILE,
+    TextPrediction,
+    TrainingFolder,
+    markdown_table,
+    read_predictions,
+)
 
 ACCURACY: Final = "accuracy.csv"
 ALL: Final = "all"
@@ -125,7 +130,7 @@ class SeedAverageTraining:
             "\n".join(f"- {line}" for line in self.lines()),
             "## Accuracy",
             markdown_table(
-                ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs"), rows
+                ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs"), *rows
             ),
             "The interval is over texts, all runs of a text counted as one observation.",
             "## Use",

@@ -24,11 +24,12 @@ from evenhand.training.classifier_job import (
     OVER_WORDS,
     ClassifierFit,
     ClassifierTraining,
+    MultilabelTraining,
     backbone_kind,
     ensemble_members,
 )
 from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.labelled_table import read_examples
+from evenhand.training.labelled_table import read_examples, read_multilabel
 from evenhand.training.linear_text import ANALYSERS
 from evenhand.training.options import TASKS, TrainOptions
 from evenhand.training.presets import LSTM_RECIPE, FineTuningConfig, TrainingPreset, find_preset
@@ -219,8 +220,6 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     given = options["label"]
     labels = tuple(map(str.strip, given.split(","))) if given else preset.labels if preset else ()
     if len(labels) > 1:
-        from evenhand.training.multilabel import MultilabelTraining, read_multilabel
-
         for name in ("test", "runs"):
             if options.get(name) is not None:
                 raise InputError(

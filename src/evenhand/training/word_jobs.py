@@ -19,8 +19,13 @@ from evenhand.core.files import asset_path
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.text.word_vectors import WordVectors, unit_rows
-from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.model_card import describe_file, markdown_table, score_command, write_card
+from evenhand.training.job_folder import (
+    TrainingFolder,
+    describe_file,
+    markdown_table,
+    score_command,
+    write_card,
+)
 
 if TYPE_CHECKING:
     from evenhand.training import embeddings, norm_prediction
@@ -85,7 +90,7 @@ class NormTraining:
                 "training": f"multi-task network; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(lexicon.words):,}",
             },
-            results=[markdown_table(header, rows)],
+            results=[markdown_table(header, *rows)],
             notes=("Predictions, also for rated words. r is over words the network did not see.",),
             use=score_command(f"norms={folder.path / LEXICON}"),
         )
@@ -137,7 +142,7 @@ class WordVectorTraining:
                 "training": f"skip-gram with negative sampling; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
-            results=[markdown_table(("question", "result"), rows)],
+            results=[markdown_table(("question", "result"), *rows)],
             notes=notes,
             use=score_command(f"gender_polarity={folder.path / VECTORS}"),
         )
