@@ -228,6 +228,9 @@ def markdown_table(header: Sequence[str], *rows: Sequence[str]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def format_accuracy(share: Estimate) -> str:
-    """An accuracy with its interval."""
-    return f"{share.value:.3f} ({share.low:.3f} to {share.high:.3f})"
+def format_accuracy(share: Estimate, *, decimals: int = 3) -> str:
+    """An accuracy with its interval, whose bounds have ``decimals``; no interval where there is none."""
+    if share.value is None:
+        return f"none ({share.null_reason})"
+    spread = "" if share.low is None else f" ({share.low:.{decimals}f} to {share.high:.{decimals}f})"
+    return f"{share.value:.3f}{spread}"

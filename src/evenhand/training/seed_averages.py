@@ -22,6 +22,7 @@ from evenhand.training.job_folder import (
     PREDICTIONS_FILE,
     TextPrediction,
     TrainingFolder,
+    format_accuracy,
     markdown_table,
     read_predictions,
 )
@@ -67,13 +68,13 @@ class AverageAccuracy(NamedTuple):
         """The numbers by name, those that are defined."""
         name = self.part if self.context == ALL else f"{self.part}_{self.context}"
         values = {
-            "accuracy": self.estimate.value,
-            "accuracy_low": self.estimate.low,
-            "accuracy_high": self.estimate.high,
-            "sd": self.spread,
-            "n": self.estimate.n_clusters,
+            f"{name}_accuracy": self.estimate.value,
+            f"{name}_accuracy_low": self.estimate.low,
+            f"{name}_accuracy_high": self.estimate.high,
+            f"{name}_sd": self.spread,
+            f"{name}_n": self.estimate.n_clusters,
         }
-        return {f"{name}_{key}": value for key, value in values.items() if value is not None}
+        return {key: value for key, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,42 +92,39 @@ class SeedAverageTraining:
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
-        return (*self.job.lines(), f"runs     {self.runs}, seeds {self.seeds()[0]} to {self.seeds()[-1]}")
-
-    def seeds(self) -> list[int]:
-        """The seed of every run."""
-        return [self.job.fit.recipe.seed + number for number in range(self.runs)]
+        first = self.job.fit.recipe.seed
+        return (*self.job.lines(), f"runs     {self.runs}, seeds {first} to {first + self.runs - 1}")
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train every run in a folder of its own; a finished one is not done again."""
-        predictions = []
-        for seed in self.seeds():
-            job = replace(self.job, fit=replace(self.job.fit, recipe=replace(self.job.fit.recipe, seed=seed)))
-            path = folder.path / f"seed-{seed}"
-            with TrainingFolder(path, identity=job.identity()) as own:
+        fit, paths = self.job.fit, []
+        for seed in range(fit.recipe.seed, fit.recipe.seed + self.runs):
+            job = replace(self.job, fit=replace(fit, recipe=replace(fit.recipe, seed=seed)))
+            paths.append(folder.path / f"seed-{seed}")
+            with TrainingFolder(paths[-1], identity=job.identity()) as own:
                 if own.measures is None:
                     job.run(own, progress)
-            predictions.append(read_predictions(path / PREDICTIONS_FILE))
+        predictions = [read_predictions(path / PREDICTIONS_FILE) for path in paths]
         averages = average_accuracies(predictions, self.context_of)
         rows = [average.row() for average in averages]
         write_text(folder.path / ACCURACY, spreadsheet_csv(pl.DataFrame(rows, infer_schema_length=None)))
         measures = {name: value for average in averages for name, value in average.measures().items()}
-        return folder.finish(measures, card=self._card(averages, folder.path), accuracy=rows)
+        return folder.finish(measures, card=self._card(averages, paths[0]), accuracy=rows)
 
-    def _card(self, averages: Sequence[AverageAccuracy], path: Path) -> str:
+    def _card(self, averages: Sequence[AverageAccuracy], first: Path) -> str:
+        task = self.job.task.name
         rows = [
             (
                 row.part,
                 row.context,
                 str(row.estimate.n_clusters),
-                format_accuracy(row.estimate),
+                format_accuracy(row.estimate, decimals=2),
                 "-" if row.spread is None else f"{row.spread:.3f}",
             )
             for row in averages
         ]
-        use = f"regard={path / f'seed-{self.seeds()[0]}'}" if self.job.task.name == "regard" else path.name
         parts = [
-            f"# Classifier `{self.job.task.name}`, {self.runs} runs",
+            f"# Classifier `{task}`, {self.runs} runs",
             "\n".join(f"- {line}" for line in self.lines()),
             "## Accuracy",
             markdown_table(
@@ -134,7 +132,8 @@ class SeedAverageTraining:
             ),
             "The interval is over texts, all runs of a text counted as one observation.",
             "## Use",
-            f"Each run has a folder and a card of its own. The first: `--metrics {use}`.",
+            "Each run has a folder and a card of its own. The first: `--metrics "
+            f"{f'regard={first}' if task == 'regard' else first.parent.name}`.",
         ]
         return "\n\n".join(parts) + "\n"
 
@@ -161,11 +160,3 @@ def average_accuracy(right: Flags, part: str, context: str) -> AverageAccuracy:
     clusters = np.tile(np.arange(texts), runs)
     estimate = clustered_proportion(right.astype(np.float64).ravel(), clusters)
     return AverageAccuracy(part, context, estimate, tuple(float(run.mean()) for run in right))
-
-
-def format_accuracy(estimate: Estimate) -> str:
-    """An accuracy with its interval, in words."""
-    if estimate.value is None:
-        return f"none ({estimate.null_reason})"
-    spread = "" if estimate.low is None else f" ({estimate.low:.2f} to {estimate.high:.2f})"
-    return f"{estimate.value:.3f}{spread}"
