@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from evenhand.annotate.agreement import build_rule
+from evenhand.annotate.agreement import ConsensusRule, build_rule
 from evenhand.annotate.label_mapping import UNORDERED
 from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.annotate.validate import aggregate_texts
@@ -19,16 +18,6 @@ from evenhand.store.atomic_writes import write_text
 from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import spreadsheet_csv
 from evenhand.training.options import TASKS, ClassificationTask
-
-
-@dataclass(frozen=True, slots=True)
-class StudyLabels:
-    """The labels people agreed on, kept as a table by its content."""
-
-    path: Path
-    texts: int
-    dropped: dict[str, int]
-    """Texts left out, by reason."""
 
 
 def resolve_training_data(
@@ -52,38 +41,29 @@ def resolve_training_data(
         raise InputError(
             f"{task} is not trained from a study", expected=", ".join(TASKS), fix="give a table instead"
         )
-    share = 0.5 if agreement is None else agreement
-    labels = read_study_labels(study, TASKS[task], consensus=consensus or "majority", agreement=share)
-    lost = ", ".join(f"{reason} {count}" for reason, count in labels.dropped.items()) or "none"
-    note = f"study    {study}: {labels.texts:,} texts people agree on; dropped: {lost}"
-    return (labels.path,), (note,)
+    rule = build_rule(consensus or "majority", 0.5 if agreement is None else agreement, 1)
+    path, texts, dropped = _tabulate_labels(study, TASKS[task], rule)
+    lost = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items())) or "none"
+    return (path,), (f"study    {study}: {texts:,} texts people agree on; dropped: {lost}",)
 
 
-def read_study_labels(
-    source: Path | str,
-    task: ClassificationTask,
-    *,
-    consensus: str = "majority",
-    agreement: float = 0.5,
-    least: int = 1,
-    database: str | None = None,
-) -> StudyLabels:
-    """One label a text of a study or export, in the words of a training; others are dropped and counted.
+def _tabulate_labels(
+    source: Path | str, task: ClassificationTask, rule: ConsensusRule
+) -> tuple[Path, int, Counter[str]]:
+    """A table of one label a text in the words of a training, its texts, and by reason those left out.
 
     Texts without a majority, and those most people call mixed, opposing, sarcasm or nonsense, are left out as
     in the regard study (Sheng et al. 2019, section 4).
     """
-    rule = build_rule(consensus, agreement, least)
-    collected = read_label_set(source, database=database)
+    collected = read_label_set(source)
     collected = collected.select_questions([_question(task, collected)])
     texts = aggregate_texts(collected, rule)
-    dropped = Counter(texts.filter(pl.col("human").is_null())["reason"].to_list())
     ours = {label: _label(label, task, collected) for label in texts["human"].drop_nulls().unique()}
-    decided = texts.drop_nulls("human").with_columns(
-        pl.col("human").replace_strict(ours, return_dtype=pl.String, default=None).alias("label")
-    )
-    dropped.update(decided.filter(pl.col("label").is_null())["human"].to_list())
-    table = decided.drop_nulls("label").select(pl.col("item_id").alias("id"), "text", "label").sort("id")
+    labels = pl.col("human").replace_strict(ours, return_dtype=pl.String, default=None)
+    texts = texts.with_columns(labels.alias("label"))
+    lost = texts.filter(pl.col("label").is_null())
+    dropped = Counter([*lost.filter(pl.col("human").is_null())["reason"], *lost["human"].drop_nulls()])
+    table = texts.drop_nulls("label").select(pl.col("item_id").alias("id"), "text", "label").sort("id")
     if table.is_empty():
         raise InputError(
             f"{source} has no text with a label to learn: "
@@ -96,7 +76,7 @@ def read_study_labels(
     path = cache_folder() / "study-labels" / f"{collected.name}-{digest(content, size=8)}.csv"
     if not path.is_file():
         write_text(path, content)
-    return StudyLabels(path, table.height, dict(sorted(dropped.items())))
+    return path, table.height, dropped
 
 
 def _question(task: ClassificationTask, collected: LabelSet) -> str:
@@ -115,11 +95,8 @@ def _label(label: str, task: ClassificationTask, collected: LabelSet) -> str | N
     plain = normalise_label(label)
     if plain in UNORDERED:
         return None
-    known = task.map_label(plain)
-    for scale in KNOWN_SCALES:
-        other = scale.label_of(plain)
-        if known is None and other in task.labels:
-            known = other
+    others = (scale.label_of(plain) for scale in KNOWN_SCALES)
+    known = task.map_label(plain) or next((other for other in others if other in task.labels), None)
     if known is None:
         raise InputError(
             f"{collected.source} has the label {label!r}, which {task.name} does not know",
