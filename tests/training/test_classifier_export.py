@@ -11,8 +11,7 @@ from safetensors.torch import save_file
 from tests.classifiers.tiny_classifier import PIECES, SHAPE, tiny_network
 from tools.assets.ship_classifier import drop_labels, read_halves
 
-from evenhand.classifiers.encoder import to_probabilities
-from evenhand.classifiers.heads import HEADS
+from evenhand.classifiers.encoder import HEADS, to_probabilities
 from evenhand.classifiers.text_classifier import TextClassifier, build_network, save_classifier, write_config
 
 

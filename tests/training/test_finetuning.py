@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from evenhand.core.errors import ModelError
 from evenhand.training.finetuning import EncodedTexts, FineTuner, Padding, learning_rate_factor, pad_rows
-from evenhand.training.presets import FineTuningConfig
+from evenhand.training.options import FineTuningConfig
 
 RECIPE = FineTuningConfig(epochs=4, batch=8, rate=0.05)
 

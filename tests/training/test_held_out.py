@@ -10,8 +10,7 @@ import pytest
 from evenhand.core.errors import InputError
 from evenhand.training.job_folder import markdown_table, write_classifier_card
 from evenhand.training.labelled_table import check_enough, read_labelled_texts
-from evenhand.training.options import TASKS
-from evenhand.training.presets import EpochLosses
+from evenhand.training.options import TASKS, EpochLosses
 from evenhand.training.test_measures import HeldOutResult
 
 

@@ -19,10 +19,9 @@ from evenhand.core.records import Execution, Text
 from evenhand.metrics.regard import Regard
 from evenhand.text.word_vectors import save_vectors
 from evenhand.training.backbones import WordBackbone
-from evenhand.training.classifier_job import backbone_kind, ensemble_members
+from evenhand.training.classifier_job import average_accuracy, backbone_kind, ensemble_members
 from evenhand.training.linear_text import SentimentAnalyser
-from evenhand.training.presets import PRESETS, find_preset
-from evenhand.training.seed_averages import average_accuracy
+from evenhand.training.options import PRESETS, find_preset
 from evenhand.training.train import prepare
 
 CPU = Execution(device="cpu")

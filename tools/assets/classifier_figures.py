@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenhand.classifiers.encoder import to_probabilities
-from evenhand.classifiers.heads import HEADS, INTENSITY, count_logits, head_columns
+from evenhand.classifiers.encoder import HEADS, INTENSITY, count_logits, head_columns, to_probabilities
 from evenhand.classifiers.text_classifier import TextClassifier
 from evenhand.training import labelled_data
 from evenhand.training.labelled_data import Example

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.classifiers.heads import EMOTION, INTENSITY, REGARD, Head, head_columns
+from evenhand.classifiers.encoder import EMOTION, INTENSITY, REGARD, Head, head_columns
 from evenhand.core.files import asset_path
 from evenhand.training.labelled_data import Example
 from evenhand.training.test_measures import (

@@ -10,13 +10,68 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from typing import Final, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from evenhand.classifiers.heads import HEADS, Head, count_logits
 from evenhand.tensors.linear_layer import PackedLinear
+
+HeadKind = Literal["one-of", "each"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One question a classifier answers about a text."""
+
+    name: str
+    labels: tuple[str, ...]
+    kind: HeadKind
+    """``one-of``: the labels exclude each other (softmax); ``each``: a yes or no a label (sigmoid)."""
+
+
+REGARD: Final = Head("regard", ("negative", "neutral", "positive", "other"), "one-of")
+
+
+TOXICITY: Final = Head("toxicity", ("toxic", "identity_attack"), "each")
+
+
+EMOTION: Final = Head("emotion", ("anger", "fear", "joy", "sadness", "neutral"), "one-of")
+
+
+INTENSITY: Final = Head("intensity", ("anger", "fear", "joy", "sadness"), "each")
+
+
+IDEOLOGY: Final = Head("ideology", ("conservative",), "each")
+
+
+HEADS: Final = (REGARD, TOXICITY, EMOTION, INTENSITY, IDEOLOGY)
+"""The heads of the embedded encoder, in the order of its logits."""
+
+
+def count_logits(heads: tuple[Head, ...] = HEADS) -> int:
+    """The number of logits of all heads together.
+
+    >>> count_logits()
+    16
+    """
+    return sum(len(head.labels) for head in heads)
+
+
+def head_columns(name: str, heads: tuple[Head, ...] = HEADS) -> slice:
+    """Where the logits of the head ``name`` stand.
+
+    >>> head_columns("toxicity")
+    slice(4, 6, None)
+    """
+    start = 0
+    for head in heads:
+        if head.name == name:
+            return slice(start, start + len(head.labels))
+        start += len(head.labels)
+    raise KeyError(name)
+
 
 PAD, UNKNOWN, START, END = range(4)
 """Ids of the special tokens: PAD fills, START opens and END closes every text."""

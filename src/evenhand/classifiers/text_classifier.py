@@ -18,15 +18,19 @@ from torch import Tensor
 
 from evenhand.classifiers import wordpiece_tokenizer
 from evenhand.classifiers.encoder import (
+    HEADS,
     PAD,
     ClassifierNetwork,
     Encoder,
     EncoderShape,
+    Head,
+    HeadKind,
     PackedEncoder,
+    count_logits,
+    head_columns,
     pool_states,
     to_probabilities,
 )
-from evenhand.classifiers.heads import HEADS, Head, HeadKind, count_logits, head_columns
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import ModelError
 from evenhand.core.files import asset_path

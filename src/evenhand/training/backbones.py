@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.classifiers import word_networks, wordpiece_tokenizer
-from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
-from evenhand.classifiers.heads import Head
+from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, Head
 from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
 from evenhand.classifiers.word_networks import (
     FIRST,

@@ -22,9 +22,9 @@ from evenhand.mitigations.calibrator import FILE, Calibrator, States, save_calib
 from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.store.table_files import read_table
 from evenhand.text.data_splits import SHARE, divide_texts
+from evenhand.training.finetuning import descend
 from evenhand.training.job_folder import TrainingFolder, describe_file, write_classifier_card
 from evenhand.training.test_measures import HeldOutResult
-from evenhand.training.training_loop import descend
 
 
 @dataclass(frozen=True, slots=True)

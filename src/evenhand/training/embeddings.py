@@ -26,7 +26,7 @@ from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
 from evenhand.text.word_vectors import WordVectors, save_vectors, word_form
 from evenhand.training.corpus_text import split_documents
-from evenhand.training.training_loop import write_whole
+from evenhand.training.finetuning import write_whole
 
 Ids = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]

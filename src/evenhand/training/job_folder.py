@@ -17,7 +17,7 @@ from evenhand.core.regular_files import read_text
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.run_folder import HOLDER, LOCK, FolderLock, foreign_names
 from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
-from evenhand.training.presets import EpochLosses
+from evenhand.training.options import EpochLosses
 from evenhand.training.test_measures import HeldOutResult
 
 RECORD: Final = "training.json"

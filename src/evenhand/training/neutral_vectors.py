@@ -25,8 +25,8 @@ from evenhand.core.errors import InputError
 from evenhand.mitigations.word_lists import WordLists, read_word_lists
 from evenhand.text.word_vectors import WordVectors, save_vectors
 from evenhand.training.embeddings import choose_vocabulary, count_words, encode_texts
+from evenhand.training.finetuning import descend
 from evenhand.training.ideology_words import read_articles
-from evenhand.training.training_loop import descend
 
 _LOG = logging.getLogger(__name__)
 _POWER: Final = 0.75

@@ -27,7 +27,7 @@ from evenhand.core.regular_files import open_regular
 from evenhand.tensors.devices import single_thread
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
-from evenhand.training.training_loop import descend
+from evenhand.training.finetuning import descend
 
 _LOG = logging.getLogger(__name__)
 _LARGEST: Final = 1e6

@@ -24,16 +24,14 @@ from evenhand.training.classifier_job import (
     ClassifierFit,
     ClassifierTraining,
     MultilabelTraining,
+    SeedAverageTraining,
     backbone_kind,
     ensemble_members,
 )
 from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.labelled_table import read_examples, read_multilabel
+from evenhand.training.labelled_table import read_examples, read_multilabel, resolve_training_data
 from evenhand.training.linear_text import ANALYSERS
-from evenhand.training.options import TASKS, TrainOptions
-from evenhand.training.presets import LSTM_RECIPE, FineTuningConfig, find_preset
-from evenhand.training.seed_averages import SeedAverageTraining
-from evenhand.training.study_labels import resolve_training_data
+from evenhand.training.options import LSTM_RECIPE, TASKS, FineTuningConfig, TrainOptions, find_preset
 from evenhand.training.word_jobs import NormTraining, WordVectorTraining, check_files
 
 if TYPE_CHECKING:
