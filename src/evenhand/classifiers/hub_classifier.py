@@ -29,10 +29,9 @@ from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 from evenhand.tensors.batching import batch_by_length, run_in_halves
 from evenhand.tensors.checkpoints import (
-    check_layers,
+    check_config,
     raise_model_errors,
     read_config,
-    refuse_kernels,
     require_finite,
     weight_files,
     weights_digest,
@@ -62,9 +61,7 @@ class HubClassifier:
 
         source = locate_model(name, offline=execution.offline)
         files = weight_files(source.folder)
-        config = read_config(source.folder)
-        check_layers(config, repr(name))
-        refuse_kernels(config, repr(name))
+        check_config(read_config(source.folder), repr(name))
         with _hub_errors(name):
             self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
                 source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True

@@ -37,7 +37,7 @@ from evenhand.core.files import asset_path
 from evenhand.core.records import Execution
 from evenhand.tensors import int8_weights
 from evenhand.tensors.batching import batch_by_length, pad_rows, run_in_halves
-from evenhand.tensors.checkpoints import check_layers, load_network, our_model_errors, read_config
+from evenhand.tensors.checkpoints import check_config, load_network, our_model_errors, read_config
 from evenhand.tensors.devices import select_device
 
 A = TypeVar("A")
@@ -116,7 +116,7 @@ class TextClassifier:
 
     def __init__(self, folder: Path, *, device: torch.device, rows: int | None = None) -> None:
         config = read_config(folder)
-        check_layers(config, str(folder))
+        check_config(config, str(folder))
         with our_model_errors(folder):
             self.heads = read_heads(config)
             shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))

@@ -23,7 +23,7 @@ from evenhand.core.records import Execution
 from evenhand.core.regular_files import read_text
 from evenhand.tensors.batching import batch_by_length
 from evenhand.tensors.checkpoints import (
-    check_layers,
+    check_config,
     load_network,
     our_model_errors,
     read_config,
@@ -233,7 +233,7 @@ class WordClassifier:
 
     def __init__(self, folder: Path, execution: Execution) -> None:
         config = read_config(folder)
-        check_layers(config, str(folder))
+        check_config(config, str(folder))
         self._device, self._rows = select_device(execution.device), execution.batch or _ROWS
         with our_model_errors(folder):
             tensors = read_tensors([folder / "model.safetensors"])

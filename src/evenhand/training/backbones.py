@@ -34,8 +34,8 @@ from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path, user_pat
 from evenhand.models.hub_layout import hub_folder
 from evenhand.tensors import int8_weights
 from evenhand.tensors.checkpoints import (
+    check_config,
     read_config,
-    refuse_kernels,
     require_finite,
     require_tokenizer,
     weight_files,
@@ -132,7 +132,7 @@ class HubBackbone:
 
         self.revision = revision or weights_digest(weight_files(folder))
         require_tokenizer(folder)
-        refuse_kernels(read_config(folder), str(folder))
+        check_config(read_config(folder), str(folder))
         self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
