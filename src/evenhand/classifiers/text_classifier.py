@@ -144,15 +144,11 @@ class TextClassifier:
     def probabilities(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, the labels of all heads side by side; texts seen lately are not computed again."""
         new = list(dict.fromkeys(text for text in texts if text not in self._memo))
-        answers = {text: self._memo[text] for text in texts if text in self._memo}
-        fresh = dict(zip(new, self._compute(new), strict=True))
-        answers |= fresh
-        self._memo |= fresh
+        self._memo |= zip(new, self._compute(new), strict=True)
+        answers = [np.zeros(0, np.float32), *(self._memo[text] for text in texts)]
         for text in list(self._memo)[: max(0, len(self._memo) - CACHE_SIZE)]:
             del self._memo[text]
-        if not texts:
-            return np.zeros((0, len(self._scale)), np.float32)
-        return np.concatenate([answers[text] for text in texts]).reshape(len(texts), -1)
+        return np.concatenate(answers).reshape(len(texts), len(self._scale))
 
     def _compute(self, texts: Sequence[str]) -> Probabilities:
         def read(rows: Sequence[Sequence[int]]) -> Tensor:

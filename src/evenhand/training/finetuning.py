@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -24,6 +25,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from evenhand.core.errors import ModelError
+from evenhand.tensors.batching import pad_rows
 from evenhand.training.options import EpochLosses, FineTuningConfig
 
 _NONE: Final[Mapping[str, Tensor]] = MappingProxyType({})
@@ -226,9 +228,10 @@ class FineTuner:
         return float(cross_entropy(self.logits(data.rows), torch.from_numpy(data.labels)))
 
     def _read(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        ids, mask = pad_rows(rows, self.padding)
+        pad = partial(pad_rows, device=self.device, left=self.padding.left)
+        ids, mask = pad(rows, filler=self.padding.token), pad([[1] * len(row) for row in rows])
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
-            answers: Tensor = self.network(ids.to(self.device), mask.to(self.device))
+            answers: Tensor = self.network(ids, mask)
         return answers
 
     def _batches(self, data: EncodedTexts, epoch: int) -> Iterator[NDArray[np.int64]]:
@@ -272,15 +275,3 @@ def learning_rate_factor(step: int, total: int, warmup: float, *, is_constant: b
     if is_constant:
         return 1.0
     return (total - step) / max(1, total - rising)
-
-
-def pad_rows(rows: Sequence[Sequence[int]], padding: Padding) -> tuple[Tensor, Tensor]:
-    """The rows as one (rows, length) tensor of ids, and a mask of that shape: 1 at tokens, 0 elsewhere."""
-    length = max(map(len, rows))
-    ids = torch.full((len(rows), length), padding.token, dtype=torch.long)
-    mask = torch.zeros((len(rows), length), dtype=torch.long)
-    for place, row in enumerate(rows):
-        where = slice(length - len(row), length) if padding.left else slice(0, len(row))
-        ids[place, where] = torch.tensor(row, dtype=torch.long)
-        mask[place, where] = 1
-    return ids, mask
