@@ -103,11 +103,11 @@ def write_whole(path: Path, tensors: Mapping[str, Tensor], *, about: Mapping[str
     """Write tensors as a safetensors file that has its name only when it is whole."""
     # Not `store.atomic_writes`: it needs Polars, which a GPU machine may lack.
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
+    unfinished = path.with_suffix(".partial")
     # Tied weights share memory, which safetensors refuses: each gets a copy of its own.
     whole = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    save_file(whole, partial, metadata=None if about is None else dict(about))
-    partial.replace(path)
+    save_file(whole, unfinished, metadata=None if about is None else dict(about))
+    unfinished.replace(path)
 
 
 _POOL: Final = 16
@@ -160,14 +160,17 @@ class FineTuner:
         ``on_step`` takes the number of steps just done. The network is left in its final state: the last
         epoch's, or with ``patience`` that of the lowest held-out loss.
         """
-        per_epoch = math.ceil(len(data.rows) / self.recipe.batch)
+        per_epoch, optimisers = math.ceil(len(data.rows) / self.recipe.batch), {"adamw": self.optimiser}
         if checkpoint is not None and checkpoint.exists():
-            self.load(checkpoint)
+            self._epochs = [EpochLosses(*epoch) for epoch in json.loads(read_about(checkpoint)["epochs"])]
+            self._best = load_checkpoint(checkpoint, self.network, optimisers).get("best")
             on_step(per_epoch * len(self._epochs))
         while len(self._epochs) < self.recipe.epochs and not self._is_over():
             self._epoch(data, held_out, per_epoch, on_step)
             if checkpoint is not None:
-                self.save(checkpoint)
+                best = {f"best/{name}": value for name, value in (self._best or {}).items()}
+                about = {"epochs": json.dumps(self._epochs)}
+                save_checkpoint(checkpoint, self.network, optimisers, about=about, more=best)
         if self._best is not None:
             self.network.load_state_dict(self._best)
         self.network.eval()
@@ -181,17 +184,6 @@ class FineTuner:
         batches = [order[at : at + self.recipe.batch] for at in range(0, len(order), self.recipe.batch)]
         answers = [self._read([rows[place] for place in places]).float().cpu() for places in batches]
         return torch.cat(answers)[torch.tensor(order).argsort()]
-
-    def save(self, path: Path) -> None:
-        """Write network, optimiser and history."""
-        best = {f"best/{name}": value for name, value in (self._best or {}).items()}
-        about = {"epochs": json.dumps(self._epochs)}
-        save_checkpoint(path, self.network, {"adamw": self.optimiser}, about=about, more=best)
-
-    def load(self, path: Path) -> None:
-        """Go on from a checkpoint of the same network and recipe."""
-        self._epochs = [EpochLosses(*epoch) for epoch in json.loads(read_about(path)["epochs"])]
-        self._best = load_checkpoint(path, self.network, {"adamw": self.optimiser}).get("best")
 
     def _epoch(
         self, data: EncodedTexts, held_out: EncodedTexts, per_epoch: int, on_step: Callable[[int], None]

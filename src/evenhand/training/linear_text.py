@@ -19,6 +19,7 @@ from evenhand.core.files import apply_umask
 from evenhand.core.registry import require_library
 
 Floats = NDArray[np.float64]
+
 Features = csr_matrix | Floats
 
 BUCKETS: Final = 2**18
@@ -32,7 +33,7 @@ class LogisticRegression:
     weights: Floats
     bias: Floats
 
-    def probabilities(self, features: csr_matrix | Floats) -> Floats:
+    def probabilities(self, features: Features) -> Floats:
         """The probability of each label (two labels or more sum to 1)."""
         logits = np.asarray(features @ self.weights.T) + self.bias
         if logits.shape[1] == 1:
@@ -69,7 +70,7 @@ def weight_columns(matrix: csr_matrix, weights: Floats) -> csr_matrix:
 
 
 def fit_logistic_regression(
-    features: csr_matrix | Floats, labels: NDArray[np.int64], *, classes: int = 2, strength: float = 1.0
+    features: Features, labels: NDArray[np.int64], *, classes: int = 2, strength: float = 1.0
 ) -> LogisticRegression:
     """Logistic regression: cross-entropy summed over texts plus |w|^2 / (2 ``strength``), by L-BFGS.
 
@@ -169,22 +170,17 @@ class LinearText:
             read = load_file(folder / "model.safetensors")
             columns, frequency = read["columns"], read["frequency"].astype(np.float64)
             model = LogisticRegression(read["weights"].astype(np.float64), read["bias"].astype(np.float64))
-            _check(labels, columns, frequency, model)
+            outputs = 1 if len(labels) == 2 else len(labels)
+            sizes = columns.shape, model.weights.shape, model.bias.shape
+            if sizes != (frequency.shape, (outputs, frequency.size), (outputs,)):
+                raise ValueError(
+                    f"weights of {sizes[1]} for {frequency.size} columns and {len(labels)} labels"
+                )
+            if columns.dtype.kind not in "iu" or not ((columns >= 0) & (columns < BUCKETS)).all():
+                raise ValueError("a column is no bucket")
+            if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
+                raise ValueError("a weight is not finite")
             return cls(labels, columns, frequency, model)
-
-
-def _check(
-    labels: Sequence[str], columns: NDArray[np.int64], frequency: Floats, model: LogisticRegression
-) -> None:
-    """An error where sizes do not agree, or a bucket is none."""
-    features, rows = len(frequency), model.weights.shape[0]
-    sizes = columns.shape == (features,) and model.weights.shape == (rows, features)
-    if not sizes or model.bias.shape != (rows,) or rows != (1 if len(labels) == 2 else len(labels)):
-        raise ValueError(f"weights of {model.weights.shape} for {features} columns and {len(labels)} labels")
-    if columns.dtype.kind not in "iu" or (features and not 0 <= columns.min() <= columns.max() < BUCKETS):
-        raise ValueError("a column is no bucket")
-    if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
-        raise ValueError("a weight is not finite")
 
 
 ANALYSERS: Final = ("vader", "textblob")
