@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.tiny_models import WORDS, bert_folder, rows, write_rows
+from tests.training.tiny_models import WORDS, bert_folder, fit_for, rows, write_rows
 
 import evenhand
 from evenhand.classifiers.hub_classifier import vote_shares
@@ -84,9 +84,8 @@ def test_words_are_cut_and_unknown_ones_are_one() -> None:
 def test_vectors_from_a_file_are_where_words_start(tmp_path: Path) -> None:
     matrix = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=np.float32)
     save_vectors(["kind", "cruel"], matrix, tmp_path / "v.safetensors")
-    backbone = WordBackbone(
-        "lstm", ["kind kind cruel other"], ["a", "b"], vectors=str(tmp_path / "v.safetensors"), longest=9
-    )
+    fit = fit_for(["a", "b"], backbone=f"lstm:{tmp_path / 'v.safetensors'}", longest=9)
+    backbone = WordBackbone(fit, ["kind kind cruel other"])
     rows_of_words = backbone.encode(["kind cruel other"])[0]
     start = backbone.network.get_parameter("words.weight").detach().numpy()[rows_of_words]
     assert backbone.known == 2

@@ -57,23 +57,11 @@ class HubClassifier:
     """A classifier loaded by transformers, its labels folded into ours."""
 
     def __init__(self, name: str, synonyms: Synonyms, execution: Execution) -> None:
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
         source = locate_model(name, offline=execution.offline)
         files = weight_files(source.folder)
         check_config(read_config(source.folder), repr(name))
         with _hub_errors(name):
-            self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
-                source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
-            )
-            self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-                source.folder, local_files_only=True, trust_remote_code=False
-            )
-        if self._tokenizer.pad_token_id is None:
-            # GPT-2 has no token for padding, and its head must know which one stands for it.
-            self._tokenizer.pad_token = self._tokenizer.eos_token
-        if self._model.config.pad_token_id is None:
-            self._model.config.pad_token_id = self._tokenizer.pad_token_id
+            self._model, self._tokenizer = load_sequence_classifier(source.folder)
         self._device = select_device(execution.device)
         self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
         self._model.eval().to(self._device)
@@ -106,6 +94,26 @@ class HubClassifier:
                 run_in_halves(batch, work)
         columns = [np.minimum(answers[:, places].sum(1), 1.0) for places in self._columns.values()]
         return np.stack(columns, axis=1)
+
+
+def load_sequence_classifier(
+    folder: Path, **options: object
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A folder's model with a classification head and its tokenizer; ``options`` go to the model."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
+    )
+    if tokenizer.pad_token_id is None:
+        # GPT-2 has no token for padding, and its head must know which one stands for it.
+        tokenizer.pad_token = tokenizer.eos_token
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return model, tokenizer
 
 
 def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Execution) -> LabelReader:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from evenhand.classifiers import word_networks, wordpiece_tokenizer
 from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, Head
+from evenhand.classifiers.hub_classifier import load_sequence_classifier
 from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
 from evenhand.classifiers.word_networks import (
     FIRST,
@@ -48,7 +49,7 @@ from evenhand.training.classifier_job import BUILTIN, LSTM, OVER_WORDS, Classifi
 from evenhand.training.finetuning import Padding
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 MASKED: Final = "builtin:masked"
 _YES_OR_NO: Final = ("toxicity", "ideology")
@@ -57,37 +58,14 @@ _READ: Final = 512
 _POSITIONS: Final = ("max_position_embeddings", "n_positions")
 
 
-class Backbone(Protocol):
-    """A network with fresh heads, its tokenizer, and how both are stored."""
+def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> HubBackbone | EncoderBackbone | WordBackbone:
+    """The backbone that a fit names, with fresh heads; the words of ``texts`` are those it can learn.
 
-    padding: Padding
-    revision: str
-    """What identifies the weights it starts from."""
-    longest: int
-    """Tokens a text is cut to."""
-
-    @property
-    def network(self) -> nn.Module:
-        """Called with ids and mask, both (rows, length); answers (rows, labels) logits."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Write the network as a metric loads it."""
-        ...
-
-
-def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> Backbone:
-    """The backbone that a fit names, with fresh heads; the words of ``texts`` are those it can learn."""
-    name, kind = fit.backbone, backbone_kind(fit.backbone)
-    if kind in (LSTM, *OVER_WORDS):
-        vectors = name.partition(":")[2]
-        return WordBackbone(
-            kind, texts, fit.labels, longest=fit.longest, vectors=vectors, seed=fit.recipe.seed
-        )
+    Its network is called with ids and mask, both (rows, length), and answers with (rows, labels) logits.
+    """
+    name = fit.backbone
+    if backbone_kind(name) in (LSTM, *OVER_WORDS):
+        return WordBackbone(fit, texts)
     if name == BUILTIN:
         folder = ASSETS_FOLDER / "classifiers"
         if not (folder / "model.safetensors").is_file():
@@ -97,14 +75,11 @@ def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> Backbone:
                 fix=f"use --backbone {MASKED}",
             )
         return EncoderBackbone(folder, fit)
-    open_hub = partial(
-        HubBackbone, labels=fit.labels, longest=fit.longest, seed=fit.recipe.seed, each=fit.each
-    )
     if name == MASKED:
         with tempfile.TemporaryDirectory() as path:
             embedded, tokenizer = asset_path("builtin-masked"), asset_path("builtin", "tokenizer.json")
             hub_folder(embedded, Path(path), tokenizer_file=tokenizer)
-            return open_hub(Path(path), revision=file_digest(embedded / "model.safetensors"))
+            return HubBackbone(Path(path), fit, revision=file_digest(embedded / "model.safetensors"))
     source = locate_model(name, offline=fit.offline)
     if source.gguf:
         raise InputError(
@@ -112,35 +87,38 @@ def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> Backbone:
         )
     if is_ours(source.folder):
         return EncoderBackbone(source.folder, fit)
-    return open_hub(source.folder, revision=source.commit)
+    return HubBackbone(source.folder, fit, revision=source.commit)
 
 
 class HubBackbone:
     """A model of transformers with a classification head of its own kind."""
 
-    def __init__(
-        self,
-        folder: Path,
-        labels: Sequence[str],
-        *,
-        longest: int,
-        seed: int = 0,
-        revision: str = "",
-        each: bool = False,
-    ) -> None:
-        from transformers import AutoTokenizer
-
+    def __init__(self, folder: Path, fit: ClassifierFit, *, revision: str = "") -> None:
         self.revision = revision or weights_digest(weight_files(folder))
         require_tokenizer(folder)
         check_config(read_config(folder), str(folder))
-        self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-        self._model = _classifier(folder, labels, seed, each=each)
-        if self._tokenizer.pad_token_id is None:
-            self._tokenizer.pad_token = self._tokenizer.eos_token
+        names = dict(enumerate(fit.labels))
+        try:
+            with _without_head_warnings(), torch.random.fork_rng():
+                # The head is drawn at random.
+                torch.manual_seed(fit.recipe.seed)
+                self._model, self._tokenizer = load_sequence_classifier(
+                    folder,
+                    dtype=torch.float32,
+                    id2label=names,
+                    label2id={label: number for number, label in names.items()},
+                    problem_type=f"{'multi' if fit.each else 'single'}_label_classification",
+                    ignore_mismatched_sizes=True,
+                )
+        except (ValueError, OSError) as error:
+            raise ModelError(
+                f"{folder} cannot be fine-tuned: {str(error).strip().splitlines()[0][:200]}",
+                expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
+                fix="name another backbone",
+            ) from error
+        require_finite(self._model.state_dict(), str(folder))
         self._model.config.pad_token_id = self._tokenizer.pad_token_id
-        limits = [longest, int(self._tokenizer.model_max_length), _READ]
+        limits = [fit.longest, int(self._tokenizer.model_max_length), _READ]
         limits += [int(getattr(self._model.config, name, 0) or 0) for name in _POSITIONS]
         self.longest = min(limit for limit in limits if limit > 0)
         # A metric cuts texts where the tokenizer says: as in training.
@@ -229,35 +207,6 @@ class _EncoderNetwork(nn.Module):
         return answers
 
 
-def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -> PreTrainedModel:
-    from transformers import AutoModelForSequenceClassification
-
-    names = dict(enumerate(labels))
-    try:
-        with _without_head_warnings(), torch.random.fork_rng():
-            # The head is drawn at random.
-            torch.manual_seed(seed)
-            model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
-                folder,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                dtype=torch.float32,
-                id2label=names,
-                label2id={label: number for number, label in names.items()},
-                problem_type=f"{'multi' if each else 'single'}_label_classification",
-                ignore_mismatched_sizes=True,
-            )
-    except (ValueError, OSError) as error:
-        raise ModelError(
-            f"{folder} cannot be fine-tuned: {str(error).strip().splitlines()[0][:200]}",
-            expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
-            fix="name another backbone",
-        ) from error
-    require_finite(model.state_dict(), str(folder))
-    return model
-
-
 @contextmanager
 def _without_head_warnings() -> Iterator[None]:
     """Without transformers' remarks that a head is new, which is what was asked for."""
@@ -285,38 +234,27 @@ class WordBackbone:
     vectors do not have starts at random; words that no training text has are one unknown word.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        texts: Sequence[str],
-        labels: Sequence[str],
-        *,
-        longest: int,
-        vectors: str = "",
-        seed: int = 0,
-    ) -> None:
-        self.longest = longest
-        counts = Counter(word for text in texts for word in split_words(text)[:longest])
+    def __init__(self, fit: ClassifierFit, texts: Sequence[str]) -> None:
+        name, _, vectors = fit.backbone.partition(":")
+        self.longest, labels, seed = fit.longest, fit.labels, fit.recipe.seed
+        kind = None if name == LSTM else cast(Kind, name)
+        counts = Counter(word for text in texts for word in split_words(text)[: self.longest])
         vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
         self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
         self._save = partial(
-            save_word_network,
-            vocabulary=vocabulary,
-            labels=labels,
-            longest=longest,
-            kind=None if kind == LSTM else cast(Kind, kind),
+            save_word_network, vocabulary=vocabulary, labels=labels, longest=self.longest, kind=kind
         )
         known = load_vectors(vectors)
         rows = len(vocabulary) + FIRST
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.network: WordNetwork
-            if kind == LSTM:
+            if kind is None:
                 columns = COLUMNS if known is None else known.matrix.shape[1]
                 self.network = LstmNetwork(LstmShape(rows, columns, len(labels)))
             else:
-                shape = WordShape(rows=rows, labels=len(labels), longest=longest, **SIZES[cast(Kind, kind)])
-                self.network = NETWORKS[cast(Kind, kind)](shape)
+                shape = WordShape(rows=rows, labels=len(labels), longest=self.longest, **SIZES[kind])
+                self.network = NETWORKS[kind](shape)
         self.known = 0 if known is None else _start_from_vectors(self.network, vocabulary, known)
         self.revision = f"random, seed {seed}" if known is None else f"vectors {known.digest}, seed {seed}"
         self.padding = Padding(word_networks.PAD)
