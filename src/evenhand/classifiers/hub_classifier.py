@@ -64,11 +64,12 @@ class HubClassifier:
             self._model, self._tokenizer = load_sequence_classifier(source.folder)
         self._device = select_device(execution.device)
         self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
-        self._model.eval().to(self._device)
+        self._model.eval().to(self._device)  # type: ignore[no-untyped-call]
         require_finite(self._model.state_dict(), repr(name))
         with _hub_errors(name):
             self._count = int(self._model.config.num_labels or 0)
-            theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
+            names = cast("Mapping[int, str]", self._model.config.id2label)
+            theirs = [str(names[index]).lower() for index in range(self._count)]
         self._columns = _columns(name, theirs, synonyms)
         self.labels = tuple(self._columns)
         with _hub_errors(name):

@@ -20,6 +20,7 @@ from evenhand.core.records import Estimate
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.table_files import spreadsheet_csv
+from evenhand.suites.regard import RegardSuite
 from evenhand.text.data_splits import SHARE
 from evenhand.training.job_folder import (
     CHECKPOINT,
@@ -455,8 +456,6 @@ class SeedAverageTraining:
 
     job: ClassifierTraining
     runs: int
-    context_of: Callable[[str], str]
-    """The bias context of a text; empty where it has none."""
 
     def identity(self) -> dict[str, Json]:
         """What decides the result."""
@@ -477,7 +476,9 @@ class SeedAverageTraining:
                 if own.measures is None:
                     job.run(own, progress)
         predictions = [read_predictions(path / PREDICTIONS_FILE) for path in paths]
-        averages = average_accuracies(predictions, self.context_of)
+        # The bias context that a masked text opens with; other tasks have none.
+        find_context = RegardSuite().find_context if self.job.task.name == "regard" else lambda text: ""
+        averages = average_accuracies(predictions, find_context)
         rows = [average.row() for average in averages]
         write_text(folder.path / ACCURACY, spreadsheet_csv(pl.DataFrame(rows, infer_schema_length=None)))
         measures = {name: value for average in averages for name, value in average.measures().items()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, cast
 
 import polars as pl
@@ -27,7 +27,7 @@ PREDICTIONS_FILE: Final = "predictions.csv"
 """What was said of every unseen text: ``part, text, label, said`` and a probability a label."""
 
 
-class TrainingFolder:
+class TrainingFolder(ExitStack):
     """A locked folder for one training. Use as a context manager; a kill releases the lock.
 
     ``training.json`` says what is trained (the identity) and, once finished, what was measured. The same
@@ -35,28 +35,27 @@ class TrainingFolder:
     """
 
     def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
+        super().__init__()
         self.path, self.checkpoint = path, path / CHECKPOINT
         self._identity = cast("dict[str, Json]", json.loads(json.dumps(identity)))
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
-        self._refuse_foreign_folder()
-        self._lock = FolderLock(path)
-        self._lock.acquire("training in")
-        try:
+        inside = foreign_names(path)
+        if inside and RECORD not in inside:
+            raise RunFolderError(
+                f"{path} is not empty and no training of ours",
+                expected="a new or empty folder, or the folder of an earlier training",
+                fix="choose another folder with --out",
+            )
+        lock = FolderLock(path)
+        lock.acquire("training in")
+        with ExitStack() as refusal:
+            refusal.callback(lock.release)
             if fresh:
                 self._empty()
             self.measures: Mapping[str, float] | None = self._resume()
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def __enter__(self) -> TrainingFolder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release(remove=True)
+            refusal.pop_all()
+        self.callback(lock.release, remove=True)
 
     def finish(self, measures: Mapping[str, float], *, card: str, **details: Json) -> Mapping[str, float]:
         """Write the card and that the training is finished; the checkpoint goes. Returns the measures."""
@@ -90,15 +89,6 @@ class TrainingFolder:
 
     def _write(self, record: Mapping[str, object]) -> None:
         write_text(self.path / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-
-    def _refuse_foreign_folder(self) -> None:
-        inside = foreign_names(self.path)
-        if inside and RECORD not in inside:
-            raise RunFolderError(
-                f"{self.path} is not empty and no training of ours",
-                expected="a new or empty folder, or the folder of an earlier training",
-                fix="choose another folder with --out",
-            )
 
     def _empty(self) -> None:
         # First the record, so that no finished training is claimed whose weights are gone.

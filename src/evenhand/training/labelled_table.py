@@ -45,7 +45,8 @@ class LabelledTexts(NamedTuple):
 
     def select(self, places: Sequence[int]) -> LabelledTexts:
         """The texts of some places."""
-        return LabelledTexts(*(tuple(column[place] for place in places) for column in self[:2]), {})
+        texts, labels = (tuple(column[place] for place in places) for column in (self.texts, self.labels))
+        return LabelledTexts(texts, labels, {})
 
 
 class LabelledPart(NamedTuple):

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ from evenhand.core.files import apply_umask
 from evenhand.core.registry import require_library
 
 Floats = NDArray[np.float64]
-
-Features = csr_matrix | Floats
+Features: TypeAlias = csr_matrix | Floats
 
 BUCKETS: Final = 2**18
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Unpack
@@ -233,7 +233,7 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     fit = replace(fit, labels=examples.labels)
     job = ClassifierTraining(kind, data, valid, columns, examples, fit, test)
     runs = options["runs"] or (preset.runs if preset else 1)
-    return SeedAverageTraining(job, runs, _context_of(task)) if runs > 1 else job
+    return SeedAverageTraining(job, runs) if runs > 1 else job
 
 
 def _default_recipe(backbone: str) -> FineTuningConfig:
@@ -261,15 +261,6 @@ def _check_backbone(backbone: str) -> None:
     needs = {LINEAR: (), "vader": (), "textblob": ("textblob",), **over_words}
     for library in needs.get(kind, ("torch", "tokenizers", "transformers")):
         require_library(library)
-
-
-def _context_of(task: str) -> Callable[[str], str]:
-    """Which bias context a masked text opens with; no context for other tasks."""
-    if task != "regard":
-        return lambda text: ""
-    from evenhand.suites.regard import RegardSuite
-
-    return RegardSuite().find_context
 
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
