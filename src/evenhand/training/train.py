@@ -32,7 +32,6 @@ from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.labelled_table import read_examples, read_multilabel, resolve_training_data
 from evenhand.training.linear_text import ANALYSERS
 from evenhand.training.options import LSTM_RECIPE, TASKS, FineTuningConfig, TrainOptions, find_preset
-from evenhand.training.word_jobs import NormTraining, WordVectorTraining, check_files
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -265,16 +264,24 @@ def _check_backbone(backbone: str) -> None:
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
     require_library("torch")
-    seed = options["seed"]
-    if task == "norms":
-        from evenhand.training.norm_prediction import NormNetworkConfig
-
-        vectors = Path(options["backbone"]) if options["backbone"] else None
-        check_files([vectors] if vectors else [])
-        return NormTraining(paths, vectors, NormNetworkConfig(seed=seed))
+    from evenhand.training import word_jobs
     from evenhand.training.embeddings import WordVectorConfig
+    from evenhand.training.norm_prediction import NormNetworkConfig
 
-    return WordVectorTraining(paths, _adjust(WordVectorConfig(), options))
+    if task == "embeddings":
+        return word_jobs.WordVectorTraining(paths, _adjust(WordVectorConfig(), options))
+    vectors = Path(options["backbone"]) if options["backbone"] else None
+    check_files([vectors] if vectors else [])
+    return word_jobs.NormTraining(paths, vectors, NormNetworkConfig(seed=options["seed"]))
+
+
+def check_files(paths: Sequence[Path]) -> None:
+    """An error naming the first file that is not there."""
+    for path in paths:
+        if not path.is_file():
+            raise InputError(
+                f"there is no file {path}", expected="files that are there", fix="check the path"
+            )
 
 
 def default_backbone() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -18,7 +18,10 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic_writes import replace_file, storage_errors
-from evenhand.text.word_vectors import WordVectors, unit_rows
+from evenhand.text.lexicons import NORMS, write_lexicon
+from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
+from evenhand.training import norm_prediction
+from evenhand.training.embeddings import WordVectorConfig, train_word_vectors
 from evenhand.training.job_folder import (
     TrainingFolder,
     describe_file,
@@ -26,9 +29,6 @@ from evenhand.training.job_folder import (
     score_command,
     write_card,
 )
-
-if TYPE_CHECKING:
-    from evenhand.training import embeddings, norm_prediction
 
 LEXICON: Final = "lexicon.tsv"
 VECTORS: Final = "vectors.safetensors"
@@ -61,10 +61,6 @@ class NormTraining:
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Cross-validate, fit on all words, write the lexicon; Pearson's r of every variable."""
-        from evenhand.text.lexicons import NORMS, write_lexicon
-        from evenhand.text.word_vectors import load_embedded_vectors, read_vectors
-        from evenhand.training import norm_prediction
-
         vectors = read_vectors(self.vectors) if self.vectors else load_embedded_vectors()
         ratings = norm_prediction.read_word_ratings(self.data)
         features, values = norm_prediction.match_vectors(ratings, vectors)
@@ -103,7 +99,7 @@ class WordVectorTraining:
     """Word vectors of running text."""
 
     data: tuple[Path, ...]
-    recipe: embeddings.WordVectorConfig
+    recipe: WordVectorConfig
 
     def identity(self) -> dict[str, Json]:
         """What decides the result."""
@@ -122,11 +118,9 @@ class WordVectorTraining:
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, write the vectors and ask them our own questions."""
-        from evenhand.training import embeddings
-
         try:
             with progress.step("word vectors", None), storage_errors(folder.path):
-                vectors = embeddings.train_word_vectors(self.data, folder.path, recipe=self.recipe)
+                vectors = train_word_vectors(self.data, folder.path, recipe=self.recipe)
         except UnicodeDecodeError as error:
             raise InputError(
                 f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
@@ -148,15 +142,6 @@ class WordVectorTraining:
         )
         (folder.path / "encoded.safetensors").unlink(missing_ok=True)
         return folder.finish(measures, card=card)
-
-
-def check_files(paths: Sequence[Path]) -> None:
-    """An error naming the first file that is not there."""
-    for path in paths:
-        if not path.is_file():
-            raise InputError(
-                f"there is no file {path}", expected="files that are there", fix="check the path"
-            )
 
 
 def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
