@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from evenhand.classifiers import word_networks
-from evenhand.classifiers.text_classifier import FORMAT as OURS
 from evenhand.classifiers.text_classifier import (
-    PROBE_TEXT,
+    FORMAT,
     HeadReader,
     LabelReader,
     Probabilities,
-    check_probabilities,
+    check_answers,
     embedded_classifier,
     open_classifier,
     read_format,
@@ -73,8 +72,7 @@ class HubClassifier:
         self._columns = _columns(name, theirs, synonyms)
         self.labels = tuple(self._columns)
         with _hub_errors(name):
-            # Tried here: some invalid settings fail only when a text is read.
-            check_probabilities(self.read([PROBE_TEXT]))
+            check_answers(self.read)
         self.digest = source.commit or digest([weights_digest(files), self.labels])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
@@ -125,7 +123,7 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
         return HubClassifier(source, synonyms, execution)
     folder = locate_model(source, offline=execution.offline).folder
     kind = read_format(folder)
-    if kind == OURS:
+    if kind == FORMAT:
         return HeadReader(open_classifier(folder, execution), head)
     if kind in _OVER_WORDS:
         return LabelFoldingReader(word_networks.WordClassifier(folder, execution), synonyms, source)

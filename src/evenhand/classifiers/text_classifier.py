@@ -81,27 +81,22 @@ Probabilities = NDArray[np.float32]
 _Rows = list[list[int]]
 
 
-PROBE_TEXT: Final = "a text"
+def check_answers(read: Callable[[Sequence[str]], Probabilities]) -> None:
+    """A ValueError where a classifier answers with anything but numbers.
 
-
-def check_probabilities(answers: Probabilities) -> None:
-    """A ValueError where a classifier answers with anything but numbers."""
-    if not np.isfinite(answers).all():
+    It is tried on a text: some settings and sizes that do not fit fail only when one is read.
+    """
+    if not np.isfinite(read(["a text"])).all():
         raise ValueError("its answers are not finite")
 
 
 class LabelReader(Protocol):
     """A classifier as a metric sees it: one question, a few labels."""
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What the columns of the answers stand for."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """What identifies the weights."""
-        ...
+    labels: tuple[str, ...]
+    """What the columns of the answers stand for."""
+    digest: str
+    """What identifies the weights."""
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label, each in [0, 1]."""
@@ -129,14 +124,14 @@ class TextClassifier:
             on_cpu = device.type == "cpu"
             self._packed_encoder = _pack_encoder(self._network.encoder) if on_cpu else None
             self._tokenizer = wordpiece_tokenizer.load_tokenizer(folder / "vocab.txt", most=shape.vocabulary)
-            self._scale, self._shift = (
-                _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
-            )
+            calibration = torch.tensor([config["scale"], config["shift"]], dtype=torch.float32)
+            if calibration.shape != (2, count_logits(self.heads)) or not calibration.isfinite().all():
+                raise ValueError("scale and shift are one finite number a label")
+            self._scale, self._shift = calibration.to(device)
             self._device, self._longest = device, shape.positions
             self._rows = rows or (_ROWS if on_cpu else _GPU_ROWS)
             self._cells = _TOKENS if on_cpu else _GPU_TOKENS
-            # Tried here: some sizes that do not fit fail only when a text is read.
-            check_probabilities(self._compute([PROBE_TEXT]))
+            check_answers(self._compute)
         self._memo: dict[str, Probabilities] = {}
         files = ("config.json", "model.safetensors", "vocab.txt")
         self.digest = digest([file_digest(folder / name) for name in files])
@@ -227,14 +222,9 @@ class HeadReader:
                 expected=", ".join(heads),
                 fix="train one with `evenhand train`, or name another source",
             )
-        self.labels = heads[name].labels
+        self.labels, self.digest = heads[name].labels, classifier.digest
         self._columns = head_columns(name, classifier.heads)
         self._classifier = classifier
-
-    @property
-    def digest(self) -> str:
-        """What identifies the weights."""
-        return self._classifier.digest
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label."""
@@ -265,14 +255,6 @@ def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
         Head(head["name"], tuple(head["labels"]), cast("HeadKind", head["kind"]))
         for head in cast("Sequence[Mapping[str, str]]", config["heads"])
     )
-
-
-def _calibration(values: object, heads: Sequence[Head]) -> Tensor:
-    """One number a label."""
-    numbers = torch.tensor(values, dtype=torch.float32)
-    if numbers.shape != (count_logits(tuple(heads)),) or not torch.isfinite(numbers).all():
-        raise ValueError("scale and shift are one finite number a label")
-    return numbers
 
 
 def is_ours(folder: Path) -> bool:

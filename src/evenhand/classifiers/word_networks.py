@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from evenhand.classifiers.text_classifier import PROBE_TEXT, Probabilities, check_probabilities
+from evenhand.classifiers.text_classifier import Probabilities, check_answers
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.records import Execution
 from evenhand.core.regular_files import read_text
@@ -248,7 +248,7 @@ class WordClassifier:
                 or FIRST + len(vocabulary) > self._network.shape.rows
             ):
                 raise ValueError(f"{len(vocabulary)} words and {len(self.labels)} labels for other weights")
-            check_probabilities(self.read([PROBE_TEXT]))
+            check_answers(self.read)
         files = ("config.json", "model.safetensors", "vocab.txt")
         self.digest = digest([file_digest(folder / name) for name in files])
 
