@@ -53,48 +53,30 @@ class TrainingPreset:
     """Columns of labels that do not exclude each other, 0 or 1 each; empty for one column of labels."""
     text: str = "text"
     """The column of the texts."""
-    source: str = ""
-    """The paper and section, and what is ours where it does not say."""
 
 
-_AFFECTIVE = (
-    "Kadan et al. 2024, section 4.1: Adam, 100 epochs, categorical cross-entropy, a dense layer of four with "
-    "softmax; the longest text and early stopping are not printed"
-)
-_POLITICAL = (
-    "Liu et al. 2021, section 5: articles prepared by evenhand.training.articles (100 tokens, up to 128 "
-    "pieces); default parameters, of which none is printed"
-)
 _FROM_NOTHING: Final = FineTuningConfig(epochs=10, rate=1e-3, weight_decay=0.0, patience=2)
 """Networks that start at random; the epoch is chosen on the validation part, the test part is not touched."""
 LSTM_RECIPE: Final = FineTuningConfig(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
 """The LSTM of the regard study."""
-_REGARD = "Sheng et al. 2019, appendix A.1 and section 4"
-
-
-def _affective(backbone: str, rate: float, batch: int) -> TrainingPreset:
-    recipe = FineTuningConfig(
-        epochs=100, batch=batch, rate=rate, warmup=0.0, is_constant=True, weight_decay=0.0
-    )
-    return TrainingPreset("emotion", backbone, recipe, longest=128, source=_AFFECTIVE)
-
-
+_ADAM: Final = FineTuningConfig(epochs=100, warmup=0.0, is_constant=True, weight_decay=0.0)
 _BERT_LIKE: Final = FineTuningConfig(epochs=3, rate=2e-5)
-_POLITICAL_BACKBONES: Final = {
-    "xlnet": ("xlnet-base-cased", _BERT_LIKE),
-    "bert": ("bert-base-uncased", _BERT_LIKE),
-    "attention": ("attention", _FROM_NOTHING),
-    "fasttext": ("fasttext", replace(_FROM_NOTHING, rate=1e-2, epochs=20)),
-    "transformer": ("small-transformer", replace(_FROM_NOTHING, rate=5e-4)),
-    "rnn": ("lstm", LSTM_RECIPE),
-    "linear": ("linear", FineTuningConfig()),
-}
 
+# What each paper says, and what is ours where it does not say.
 PRESETS: Final[Mapping[str, TrainingPreset]] = {
-    "affective-bert": _affective("bert-large-uncased", 1e-5, 80),
-    "affective-gpt2": _affective("gpt2-medium", 1e-6, 64),
-    "affective-xlnet": _affective("xlnet-large-cased", 1e-6, 80),
-    "affective-t5": _affective("t5-large", 1e-6, 80),
+    # Kadan et al. 2024, section 4.1: Adam, 100 epochs, categorical cross-entropy, a dense layer of four with
+    # softmax; the longest text and early stopping are not printed.
+    **{
+        f"affective-{name}": TrainingPreset("emotion", model, replace(_ADAM, rate=rate, batch=batch), 128)
+        for name, model, rate, batch in (
+            ("bert", "bert-large-uncased", 1e-5, 80),
+            ("gpt2", "gpt2-medium", 1e-6, 64),
+            ("xlnet", "xlnet-large-cased", 1e-6, 80),
+            ("t5", "t5-large", 1e-6, 80),
+        )
+    },
+    # Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as in the Jigsaw
+    # toxic comment data; epochs and batch are not printed.
     "bold": TrainingPreset(
         "toxicity",
         "bert-large-uncased-whole-word-masking",
@@ -102,38 +84,32 @@ PRESETS: Final[Mapping[str, TrainingPreset]] = {
         longest=256,
         labels=("toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"),
         text="comment_text",
-        source="Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as "
-        "in the Jigsaw toxic comment data; epochs and batch are not printed",
     ),
+    # Liu et al. 2021, section 5: articles prepared by evenhand.training.articles (100 tokens, up to 128
+    # pieces); default parameters, of which none is printed.
     **{
-        f"political-{name}": TrainingPreset("ideology", backbone, recipe, longest=128, source=_POLITICAL)
-        for name, (backbone, recipe) in _POLITICAL_BACKBONES.items()
+        f"political-{name}": TrainingPreset("ideology", model, recipe, 128)
+        for name, model, recipe in (
+            ("xlnet", "xlnet-base-cased", _BERT_LIKE),
+            ("bert", "bert-base-uncased", _BERT_LIKE),
+            ("attention", "attention", _FROM_NOTHING),
+            ("fasttext", "fasttext", replace(_FROM_NOTHING, rate=1e-2, epochs=20)),
+            ("transformer", "small-transformer", replace(_FROM_NOTHING, rate=5e-4)),
+            ("rnn", "lstm", LSTM_RECIPE),
+            ("linear", "linear", FineTuningConfig()),
+        )
     },
-    "regard-bert": TrainingPreset(
-        "regard",
-        "bert-base-uncased",
-        FineTuningConfig(epochs=5, rate=5e-5),
-        longest=50,
-        runs=5,
-        source=f"{_REGARD}: mostly default parameters, which are batch 32, rate 5e-5 and a tenth of warm-up "
-        "in BERT's own script",
-    ),
-    "regard-lstm": TrainingPreset(
-        "regard",
-        "lstm",
-        LSTM_RECIPE,
-        longest=50,
-        runs=5,
-        source=f"{_REGARD}; batch and falling rate as for BERT; the learning rate is Adam's usual one",
-    ),
-    "regard-lstm-pretrained": TrainingPreset(
-        "regard",
-        "lstm:embedded",
-        LSTM_RECIPE,
-        longest=50,
-        runs=5,
-        source=f"{_REGARD}; the vectors are the embedded ones",
-    ),
+    # Sheng et al. 2019, appendix A.1 and section 4: mostly default parameters, which are batch 32, rate 5e-5
+    # and a tenth of warm-up in BERT's own script. The LSTM has batch and falling rate as BERT, and Adam's
+    # usual learning rate; the pretrained vectors are the embedded ones.
+    **{
+        f"regard-{name}": TrainingPreset("regard", model, recipe, longest=50, runs=5)
+        for name, model, recipe in (
+            ("bert", "bert-base-uncased", FineTuningConfig(epochs=5, rate=5e-5)),
+            ("lstm", "lstm", LSTM_RECIPE),
+            ("lstm-pretrained", "lstm:embedded", LSTM_RECIPE),
+        )
+    },
 }
 
 
