@@ -32,20 +32,10 @@ class Head:
 
 
 REGARD: Final = Head("regard", ("negative", "neutral", "positive", "other"), "one-of")
-
-
 TOXICITY: Final = Head("toxicity", ("toxic", "identity_attack"), "each")
-
-
 EMOTION: Final = Head("emotion", ("anger", "fear", "joy", "sadness", "neutral"), "one-of")
-
-
 INTENSITY: Final = Head("intensity", ("anger", "fear", "joy", "sadness"), "each")
-
-
 IDEOLOGY: Final = Head("ideology", ("conservative",), "each")
-
-
 HEADS: Final = (REGARD, TOXICITY, EMOTION, INTENSITY, IDEOLOGY)
 """The heads of the embedded encoder, in the order of its logits."""
 

@@ -16,12 +16,13 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from evenhand.classifiers.text_classifier import Probabilities, check_answers
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.records import Execution
 from evenhand.core.regular_files import read_text
-from evenhand.tensors.batching import batch_by_length
+from evenhand.tensors.batching import batch_by_length, pad_rows
 from evenhand.tensors.checkpoints import (
     check_config,
     load_network,
@@ -97,12 +98,8 @@ class LstmNetwork(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """One logit a label, for ids and mask of shape (texts, words); padding is never read."""
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.words(ids), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        _, (state, _) = self.lstm(packed)
-        answers: Tensor = self.head(state[-1])
-        return answers
+        _, (state, _) = self.lstm(_pack(self.words(ids), mask))
+        return cast(Tensor, self.head(state[-1]))
 
 
 class BagNetwork(nn.Module):
@@ -124,8 +121,7 @@ class BagNetwork(nn.Module):
         both = (mask[:, :-1] > 0) & (mask[:, 1:] > 0)
         tokens = torch.cat([ids, torch.where(both, hashed, PAD)], 1)
         count = (tokens != PAD).sum(1, keepdim=True).clamp(min=1)
-        answers: Tensor = self.head(self.words(tokens).sum(1) / count)
-        return answers
+        return cast(Tensor, self.head(self.words(tokens).sum(1) / count))
 
 
 class AttentionNetwork(nn.Module):
@@ -142,18 +138,13 @@ class AttentionNetwork(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """One logit a label."""
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.dropout(self.words(ids)), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, _ = nn.utils.rnn.pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=ids.shape[1]
-        )
+        states, _ = self.lstm(_pack(self.dropout(self.words(ids)), mask))
+        states, _ = pad_packed_sequence(states, batch_first=True, total_length=ids.shape[1])
         forward, backward = states.chunk(2, -1)
         both = self.dropout(forward + backward)
         scores = self.weights(both.tanh())[..., 0].masked_fill(mask == 0, _FAR)
         read = (scores.softmax(-1)[:, None] @ both)[:, 0]
-        answers: Tensor = self.head(self.dropout(read.tanh()))
-        return answers
+        return cast(Tensor, self.head(self.dropout(read.tanh())))
 
 
 class SmallTransformer(nn.Module):
@@ -178,8 +169,11 @@ class SmallTransformer(nn.Module):
         states = self.encoder(self.words(ids) + places[: ids.shape[1]], src_key_padding_mask=mask == 0)
         kept = (mask > 0)[..., None]
         read = (states * kept).sum(1) / kept.sum(1).clamp(min=1)
-        answers: Tensor = self.head(read)
-        return answers
+        return cast(Tensor, self.head(read))
+
+
+def _pack(vectors: Tensor, mask: Tensor) -> PackedSequence:
+    return pack_padded_sequence(vectors, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
 
 
 WordNetwork = LstmNetwork | BagNetwork | AttentionNetwork | SmallTransformer
@@ -258,9 +252,7 @@ class WordClassifier:
         answers = np.zeros((len(rows), len(self.labels)), dtype=np.float32)
         with torch.inference_mode():
             for batch in batch_by_length([len(row) for row in rows], rows=self._rows):
-                ids = nn.utils.rnn.pad_sequence(
-                    [torch.tensor(rows[place]) for place in batch], batch_first=True, padding_value=PAD
-                ).to(self._device)
+                ids = pad_rows([rows[place] for place in batch], device=self._device, filler=PAD)
                 answers[batch] = self._network(ids, ids != PAD).softmax(-1).cpu().numpy()
         return answers
 

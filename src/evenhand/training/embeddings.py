@@ -235,13 +235,11 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def choose_vocabulary(
-    counts: Counter[str], size: int, *, required: Iterable[str] = (), least: int = LEAST
-) -> WordVocabulary:
+def choose_vocabulary(counts: Counter[str], size: int, *, required: Iterable[str] = ()) -> WordVocabulary:
     """The ``size`` words with the best claim to a vector, most frequent first.
 
     A word's claim is four times its lower-case occurrences plus the capitalised ones, so that common words
-    go before names; ``required`` words come first. Words with digits and words rarer than ``least`` get none.
+    go before names; ``required`` words come first. Words with digits and words rarer than ``LEAST`` get none.
     """
     total: Counter[str] = Counter()
     claim: Counter[str] = Counter()
@@ -251,7 +249,7 @@ def choose_vocabulary(
             total[word] += count
             claim[word] += count * (_WORD_CLAIM if written[0].islower() else 1)
     first = frozenset(required)
-    able = [word for word, count in total.items() if count >= least]
+    able = [word for word, count in total.items() if count >= LEAST]
     able.sort(key=lambda word: (word not in first, -claim[word], word))
     words = sorted(able[:size], key=lambda word: (-total[word], word))
     return WordVocabulary(tuple(words), np.array([total[word] for word in words], dtype=np.int64))

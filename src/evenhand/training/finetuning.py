@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,8 +26,6 @@ from torch.optim import Optimizer
 from evenhand.core.errors import ModelError
 from evenhand.tensors.batching import pad_rows
 from evenhand.training.options import EpochLosses, FineTuningConfig
-
-_NONE: Final[Mapping[str, Tensor]] = MappingProxyType({})
 
 
 def descend(
@@ -64,10 +61,10 @@ def save_checkpoint(
     optimisers: Mapping[str, Optimizer],
     *,
     about: Mapping[str, str],
-    more: Mapping[str, Tensor] = _NONE,
+    more: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write a network, its optimisers and ``more`` tensors as one safetensors file."""
-    tensors = {f"model/{name}": value for name, value in network.state_dict().items()} | dict(more)
+    tensors = {f"model/{name}": value for name, value in network.state_dict().items()} | dict(more or {})
     for label, optimiser in optimisers.items():
         for index, state in optimiser.state_dict()["state"].items():
             tensors |= {f"{label}/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}

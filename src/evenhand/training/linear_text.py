@@ -41,16 +41,16 @@ class LogisticRegression:
         return np.asarray(raised / raised.sum(1, keepdims=True))
 
 
-def hashed_ngrams(texts: Sequence[str], *, longest: int = 2, buckets: int = BUCKETS) -> csr_matrix:
+def hashed_ngrams(texts: Sequence[str], *, longest: int = 2) -> csr_matrix:
     """One row a text: 1 + log(count) of its word n-grams in hashed buckets, scaled to length 1."""
     rows, columns = [], []
     for row, text in enumerate(texts):
         words = _TOKEN.findall(text.lower())
         for size in range(1, longest + 1):
             for start in range(len(words) - size + 1):
-                columns.append(zlib.crc32(" ".join(words[start : start + size]).encode()) % buckets)
+                columns.append(zlib.crc32(" ".join(words[start : start + size]).encode()) % BUCKETS)
                 rows.append(row)
-    matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), buckets))
+    matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), BUCKETS))
     matrix.data = 1 + np.log(matrix.data)
     return _unit_rows(matrix)
 
@@ -117,21 +117,14 @@ class LinearText:
     model: LogisticRegression
 
     @classmethod
-    def fit(
-        cls,
-        texts: Sequence[str],
-        truth: NDArray[np.int64],
-        labels: Sequence[str],
-        *,
-        strength: float = STRENGTH,
-    ) -> LinearText:
+    def fit(cls, texts: Sequence[str], truth: NDArray[np.int64], labels: Sequence[str]) -> LinearText:
         """The classifier of least cross-entropy; unseen buckets would have weight 0 and are left out."""
         counted = hashed_ngrams(texts)
         columns = np.unique(counted.indices).astype(np.int64)
         features = counted[:, columns]
         frequency = inverse_frequency(features)
         model = fit_logistic_regression(
-            weight_columns(features, frequency), truth, classes=len(labels), strength=strength
+            weight_columns(features, frequency), truth, classes=len(labels), strength=STRENGTH
         )
         return cls(tuple(labels), columns, frequency, model)
 
