@@ -20,7 +20,7 @@ from evenhand.metrics.regard import Regard
 from evenhand.text.word_vectors import save_vectors
 from evenhand.training.backbones import WordBackbone
 from evenhand.training.classifier_job import average_accuracy, backbone_kind, ensemble_members
-from evenhand.training.linear_text import SentimentAnalyser
+from evenhand.training.linear_text import judge_sentiment
 from evenhand.training.options import PRESETS, find_preset
 from evenhand.training.train import prepare
 
@@ -95,17 +95,21 @@ def test_vectors_from_a_file_are_where_words_start(tmp_path: Path) -> None:
 
 
 def test_an_analyser_answers_with_its_side() -> None:
-    said = SentimentAnalyser("vader", ("negative", "neutral", "positive")).probabilities(
-        ["XYZ was a great and loved hero.", "XYZ was an awful thief.", "XYZ was from Ohio."]
+    said = judge_sentiment(
+        "vader",
+        ("negative", "neutral", "positive"),
+        ["XYZ was a great and loved hero.", "XYZ was an awful thief.", "XYZ was from Ohio."],
     )
     assert said.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
-    assert SentimentAnalyser("vader", ("negative", "positive")).probabilities(["XYZ."]).tolist() == [[1, 0]]
+    assert judge_sentiment("vader", ("negative", "positive"), ["XYZ."]).tolist() == [[1, 0]]
 
 
 def test_textblob_is_told_apart_from_vader() -> None:
     pytest.importorskip("textblob")
-    said = SentimentAnalyser("textblob", ("negative", "neutral", "positive")).probabilities(
-        ["XYZ was a great person.", "XYZ was a horrible person.", "XYZ sat."]
+    said = judge_sentiment(
+        "textblob",
+        ("negative", "neutral", "positive"),
+        ["XYZ was a great person.", "XYZ was a horrible person.", "XYZ sat."],
     )
     assert said.argmax(1).tolist() == [2, 0, 1]
 

@@ -26,15 +26,8 @@ from evenhand.classifiers.text_classifier import (
 from evenhand.core.digests import digest
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
+from evenhand.tensors import checkpoints
 from evenhand.tensors.batching import batch_by_length, run_in_halves
-from evenhand.tensors.checkpoints import (
-    check_config,
-    raise_model_errors,
-    read_config,
-    require_finite,
-    weight_files,
-    weights_digest,
-)
 from evenhand.tensors.devices import select_device
 from evenhand.tensors.model_files import locate_model
 
@@ -57,14 +50,14 @@ class HubClassifier:
 
     def __init__(self, name: str, synonyms: Synonyms, execution: Execution) -> None:
         source = locate_model(name, offline=execution.offline)
-        files = weight_files(source.folder)
-        check_config(read_config(source.folder), repr(name))
+        files = checkpoints.weight_files(source.folder)
+        checkpoints.check_config(checkpoints.read_config(source.folder), repr(name))
         with _hub_errors(name):
             self._model, self._tokenizer = load_sequence_classifier(source.folder)
         self._device = select_device(execution.device)
         self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
         self._model.eval().to(self._device)  # type: ignore[no-untyped-call]
-        require_finite(self._model.state_dict(), repr(name))
+        checkpoints.require_finite(self._model.state_dict(), repr(name))
         with _hub_errors(name):
             self._count = int(self._model.config.num_labels or 0)
             names = cast("Mapping[int, str]", self._model.config.id2label)
@@ -73,7 +66,7 @@ class HubClassifier:
         self.labels = tuple(self._columns)
         with _hub_errors(name):
             check_answers(self.read)
-        self.digest = source.commit or digest([weights_digest(files), self.labels])
+        self.digest = source.commit or digest([checkpoints.weights_digest(files), self.labels])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label of ours."""
@@ -133,7 +126,7 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
 
 
 def _hub_errors(name: str) -> AbstractContextManager[None]:
-    return raise_model_errors(
+    return checkpoints.raise_model_errors(
         f"the classifier {name!r}",
         expected="a sequence classifier with its tokenizer, as transformers saves it",
         fix="download or save it again, or upgrade transformers",
@@ -156,7 +149,7 @@ class LabelFoldingReader:
 
 
 def _members(folder: Path) -> list[Path]:
-    listed = read_config(folder).get("members")
+    listed = checkpoints.read_config(folder).get("members")
     names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     strange = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
     # A folder that held itself would be read without end.

@@ -22,14 +22,8 @@ from evenhand.classifiers.text_classifier import Probabilities, check_answers
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.records import Execution
 from evenhand.core.regular_files import read_text
+from evenhand.tensors import checkpoints
 from evenhand.tensors.batching import batch_by_length, pad_rows
-from evenhand.tensors.checkpoints import (
-    check_config,
-    load_network,
-    our_model_errors,
-    read_config,
-    read_tensors,
-)
 from evenhand.tensors.devices import select_device
 from evenhand.text.word_tokens import split_words
 
@@ -226,12 +220,12 @@ class WordClassifier:
     """A stored classifier over words, as a metric asks it."""
 
     def __init__(self, folder: Path, execution: Execution) -> None:
-        config = read_config(folder)
-        check_config(config, str(folder))
+        config = checkpoints.read_config(folder)
+        checkpoints.check_config(config, str(folder))
         self._device, self._rows = select_device(execution.device), execution.batch or _ROWS
-        with our_model_errors(folder):
-            tensors = read_tensors([folder / "model.safetensors"])
-            self._network = load_network(lambda: _network(config), tensors, str(folder))
+        with checkpoints.our_model_errors(folder):
+            tensors = checkpoints.read_tensors([folder / "model.safetensors"])
+            self._network = checkpoints.load_network(lambda: _network(config), tensors, str(folder))
             self._network.eval().to(self._device).requires_grad_(False)
             vocabulary = read_text(folder / "vocab.txt").split("\n")[:-1]
             self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}

@@ -18,30 +18,11 @@ from evenhand.classifiers import word_networks, wordpiece_tokenizer
 from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, Head
 from evenhand.classifiers.hub_classifier import load_sequence_classifier
 from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
-from evenhand.classifiers.word_networks import (
-    FIRST,
-    NETWORKS,
-    SIZES,
-    Kind,
-    LstmNetwork,
-    LstmShape,
-    WordNetwork,
-    WordShape,
-    save_word_network,
-)
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path, user_path
 from evenhand.models.hub_layout import hub_folder
-from evenhand.tensors import int8_weights
-from evenhand.tensors.checkpoints import (
-    check_config,
-    read_config,
-    require_finite,
-    require_tokenizer,
-    weight_files,
-    weights_digest,
-)
+from evenhand.tensors import checkpoints, int8_weights
 from evenhand.tensors.model_files import locate_model
 from evenhand.text.word_tokens import split_words
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors
@@ -94,9 +75,9 @@ class HubBackbone:
     """A model of transformers with a classification head of its own kind."""
 
     def __init__(self, folder: Path, fit: ClassifierFit, *, revision: str = "") -> None:
-        self.revision = revision or weights_digest(weight_files(folder))
-        require_tokenizer(folder)
-        check_config(read_config(folder), str(folder))
+        self.revision = revision or checkpoints.weights_digest(checkpoints.weight_files(folder))
+        checkpoints.require_tokenizer(folder)
+        checkpoints.check_config(checkpoints.read_config(folder), str(folder))
         names = dict(enumerate(fit.labels))
         try:
             with _without_head_warnings(), torch.random.fork_rng():
@@ -116,7 +97,7 @@ class HubBackbone:
                 expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
                 fix="name another backbone",
             ) from error
-        require_finite(self._model.state_dict(), str(folder))
+        checkpoints.require_finite(self._model.state_dict(), str(folder))
         self._model.config.pad_token_id = self._tokenizer.pad_token_id
         limits = [fit.longest, int(self._tokenizer.model_max_length), _READ]
         limits += [int(getattr(self._model.config, name, 0) or 0) for name in _POSITIONS]
@@ -148,10 +129,10 @@ class EncoderBackbone:
     """
 
     def __init__(self, folder: Path, fit: ClassifierFit) -> None:
-        config = read_config(folder)
+        config = checkpoints.read_config(folder)
         shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
         weights = int8_weights.load_dequantised(folder / "model.safetensors")
-        require_finite(weights, str(folder))
+        checkpoints.require_finite(weights, str(folder))
         encoder = Encoder(shape, dropout=0.1)
         trunk = {name: value for name, value in weights.items() if name.startswith("encoder.")}
         encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in trunk.items()})
@@ -237,24 +218,30 @@ class WordBackbone:
     def __init__(self, fit: ClassifierFit, texts: Sequence[str]) -> None:
         name, _, vectors = fit.backbone.partition(":")
         self.longest, labels, seed = fit.longest, fit.labels, fit.recipe.seed
-        kind = None if name == LSTM else cast(Kind, name)
+        kind = None if name == LSTM else cast(word_networks.Kind, name)
         counts = Counter(word for text in texts for word in split_words(text)[: self.longest])
         vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
-        self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
+        self._index = {word: row for row, word in enumerate(vocabulary, start=word_networks.FIRST)}
         self._save = partial(
-            save_word_network, vocabulary=vocabulary, labels=labels, longest=self.longest, kind=kind
+            word_networks.save_word_network,
+            vocabulary=vocabulary,
+            labels=labels,
+            longest=self.longest,
+            kind=kind,
         )
         known = load_vectors(vectors)
-        rows = len(vocabulary) + FIRST
+        rows = len(vocabulary) + word_networks.FIRST
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.network: WordNetwork
+            self.network: word_networks.WordNetwork
             if kind is None:
                 columns = COLUMNS if known is None else known.matrix.shape[1]
-                self.network = LstmNetwork(LstmShape(rows, columns, len(labels)))
+                self.network = word_networks.LstmNetwork(word_networks.LstmShape(rows, columns, len(labels)))
             else:
-                shape = WordShape(rows=rows, labels=len(labels), longest=self.longest, **SIZES[kind])
-                self.network = NETWORKS[kind](shape)
+                shape = word_networks.WordShape(
+                    rows=rows, labels=len(labels), longest=self.longest, **word_networks.SIZES[kind]
+                )
+                self.network = word_networks.NETWORKS[kind](shape)
         self.known = 0 if known is None else _start_from_vectors(self.network, vocabulary, known)
         self.revision = f"random, seed {seed}" if known is None else f"vectors {known.digest}, seed {seed}"
         self.padding = Padding(word_networks.PAD)
@@ -281,12 +268,14 @@ def vectors_identity(name: str) -> str:
     return "" if vectors is None else vectors.digest or digest(list(vectors.words))
 
 
-def _start_from_vectors(network: WordNetwork, vocabulary: Sequence[str], vectors: WordVectors) -> int:
+def _start_from_vectors(
+    network: word_networks.WordNetwork, vocabulary: Sequence[str], vectors: WordVectors
+) -> int:
     """Put the vectors of known words in the network, scaled to the spread of the random ones; how many."""
     places = np.array([vectors.find(word) for word in vocabulary], dtype=np.int64)
     rows = np.flatnonzero(places >= 0)
     scale = np.float32(1.0 / max(float(vectors.matrix.std()), 1e-6))
     with torch.no_grad():
         start = torch.from_numpy(vectors.matrix[places[rows]] * scale)
-        network.words.weight[torch.from_numpy(rows + FIRST)] = start
+        network.words.weight[torch.from_numpy(rows + word_networks.FIRST)] = start
     return len(rows)

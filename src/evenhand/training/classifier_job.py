@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -36,7 +37,7 @@ from evenhand.training.job_folder import (
     write_predictions_csv,
 )
 from evenhand.training.labelled_table import LabelledExamples, LabelledPart, MultilabelExamples
-from evenhand.training.linear_text import ANALYSERS, CUT, LinearText, SentimentAnalyser
+from evenhand.training.linear_text import ANALYSERS, CUT, LinearText, judge_sentiment
 from evenhand.training.options import ClassificationTask, EpochLosses, FineTuningConfig
 from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling, roc_auc
 
@@ -83,7 +84,7 @@ class ClassifierFit:
     ) -> FittedClassifier:
         """The fitted classifier, stored in the folder; goes on from a checkpoint where there is one."""
         if self.backbone in ANALYSERS:
-            return FittedClassifier(SentimentAnalyser(self.backbone, self.labels).probabilities, {})
+            return FittedClassifier(partial(judge_sentiment, self.backbone, self.labels), {})
         fit = self._vote if backbone_kind(self.backbone) == ENSEMBLE else self._tune
         return fit(train, held_out, folder, progress)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -181,33 +181,24 @@ CUT: Final = 0.05
 """A polarity beyond the cut has a side; VADER's own, and the same for TextBlob, whose authors give none."""
 
 
-class SentimentAnalyser:
-    """VADER or TextBlob as a classifier of negative, neutral and positive; it learns nothing.
+def judge_sentiment(name: str, labels: Sequence[str], texts: Sequence[str]) -> Floats:
+    """One row a text: 1 for the side that VADER or TextBlob gives it, 0 for the other labels.
 
-    Its whole weight is on one label. Labels that a data set has beside the three are never given.
+    They learn nothing. Labels that a data set has beside negative, neutral and positive are never given.
     """
-
-    def __init__(self, name: str, labels: Sequence[str]) -> None:
-        self._polarities = _polarities(name)
-        self._labels = tuple(labels)
-
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """One row a text: 1 for its label, 0 for the others."""
-        answers = np.zeros((len(texts), len(self._labels)))
-        # Where the data has no such label, the nearest it has is the neutral one, or the first.
-        other = self._labels.index("neutral") if "neutral" in self._labels else 0
-        for row, polarity in enumerate(self._polarities(texts)):
-            side = SCALE[1 + (polarity >= CUT) - (polarity <= -CUT)]
-            answers[row, self._labels.index(side) if side in self._labels else other] = 1.0
-        return answers
-
-
-def _polarities(name: str) -> Callable[[Sequence[str]], Sequence[float]]:
     if name == "vader":
         from evenhand.metrics.vader import VaderScorer
 
-        return VaderScorer().compounds
-    require_library("textblob")
-    from textblob import TextBlob
+        polarities = VaderScorer().compounds(texts)
+    else:
+        require_library("textblob")
+        from textblob import TextBlob
 
-    return lambda texts: [float(TextBlob(text).sentiment.polarity) for text in texts]
+        polarities = [float(TextBlob(text).sentiment.polarity) for text in texts]
+    answers = np.zeros((len(texts), len(labels)))
+    # Where the data has no such label, the nearest it has is the neutral one, or the first.
+    other = labels.index("neutral") if "neutral" in labels else 0
+    for row, polarity in enumerate(polarities):
+        side = SCALE[1 + (polarity >= CUT) - (polarity <= -CUT)]
+        answers[row, labels.index(side) if side in labels else other] = 1.0
+    return answers
