@@ -8,7 +8,7 @@ the mean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Literal
 
@@ -80,10 +80,6 @@ class EncoderShape:
     heads: int = 12
     inner: int = 1536
     positions: int = 256
-
-    def to_json(self) -> dict[str, int]:
-        """The sizes by name."""
-        return asdict(self)
 
 
 class EncoderLayer(nn.Module):

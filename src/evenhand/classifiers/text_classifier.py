@@ -7,6 +7,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
@@ -257,11 +258,6 @@ def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
     )
 
 
-def is_ours(folder: Path) -> bool:
-    """Whether a folder holds a classifier in our own format."""
-    return read_format(folder) == FORMAT
-
-
 def read_format(folder: Path) -> str | None:
     """What the folder's config.json calls its ``model_type``; None where it has none."""
     if not (folder / "config.json").is_file():
@@ -311,7 +307,7 @@ def write_config(
     heads = [{"name": head.name, "labels": list(head.labels), "kind": head.kind} for head in network.heads]
     config = {
         "model_type": FORMAT,
-        "shape": network.encoder.shape.to_json(),
+        "shape": asdict(network.encoder.shape),
         "heads": heads,
         "scale": [round(value, 4) for value in scale],
         "shift": [round(value, 4) for value in shift],

@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from evenhand.classifiers import word_networks, wordpiece_tokenizer
 from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, Head
 from evenhand.classifiers.hub_classifier import load_sequence_classifier
-from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
+from evenhand.classifiers.text_classifier import FORMAT, build_network, read_format, save_classifier
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path, user_path
@@ -66,7 +67,7 @@ def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> HubBackbone | Enc
         raise InputError(
             f"{name} is a GGUF file", expected="a folder or Hub id with safetensors", fix="name its original"
         )
-    if is_ours(source.folder):
+    if read_format(source.folder) == FORMAT:
         return EncoderBackbone(source.folder, fit)
     return HubBackbone(source.folder, fit, revision=source.commit)
 
@@ -157,7 +158,7 @@ class EncoderBackbone:
         self._classifier.load_state_dict(int8_weights.load_dequantised(folder / "model.safetensors"))
         network, head = self._classifier, self._classifier.heads[0]
         # Stored with positions up to the longest text, and a yes or no as one logit.
-        shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": self.longest}))
+        shape = replace(network.encoder.shape, positions=self.longest)
         weights = {name: value.cpu() for name, value in network.state_dict().items()}
         weights["encoder.positions.weight"] = weights["encoder.positions.weight"][: self.longest]
         if head.name in _YES_OR_NO and head.kind == "one-of":

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -229,10 +230,7 @@ def train_word_vectors(
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
     """How often each word occurs, as written (upper and lower case apart)."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(_TOKEN.findall(text))
-    return counts
+    return Counter(chain.from_iterable(map(_TOKEN.findall, texts)))
 
 
 def choose_vocabulary(counts: Counter[str], size: int, *, required: Iterable[str] = ()) -> WordVocabulary:
@@ -285,15 +283,8 @@ def fit_word_vectors(
             state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
             write_whole(checkpoint, {name: torch.from_numpy(values) for name, values in state.items()})
         _LOG.info("epoch %d of %d: %.0f s", epoch + 1, recipe.epochs, time.monotonic() - start)
-    return combine_vectors(words, contexts)
-
-
-def combine_vectors(words: Matrix, contexts: Matrix) -> Matrix:
-    """A word's own vector plus half of its vector as a context, with the mean of all words at 0.
-
-    The context half parts words that are used alike but in different company, such as *she* and *he*; without
-    the common mean, cosines use their whole range.
-    """
+    # The context half parts words that are used alike but in different company, such as *she* and *he*; with
+    # the mean of all words at 0, cosines use their whole range.
     both = words + contexts / 2
     return np.asarray(both - both.mean(axis=0), dtype=np.float32)
 

@@ -150,9 +150,8 @@ class HeldOutResult:
         for label, *numbers in zip(self.labels, counts.diagonal(), counts.sum(0), counts.sum(1), strict=True):
             hits, predicted, true = map(int, numbers)
             parts = ((hits, predicted), (hits, true), (2 * hits, predicted + true))
-            scores.append(
-                LabelScore(label, *(part / whole if whole else None for part, whole in parts), true)
-            )
+            precision, recall, f1 = (part / whole if whole else None for part, whole in parts)
+            scores.append(LabelScore(label, precision, recall, f1, true))
         return tuple(scores)
 
     @property
