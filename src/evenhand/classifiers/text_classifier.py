@@ -268,7 +268,7 @@ def read_format(folder: Path) -> str | None:
 
 def open_classifier(folder: Path, execution: Execution) -> TextClassifier:
     """The classifier of a folder; the same object for the same folder, device and batch."""
-    return _open_cached(folder.resolve(), execution.device, execution.batch)
+    return _open_cached(folder.resolve(), device=select_device(execution.device), rows=execution.batch)
 
 
 def embedded_classifier(execution: Execution) -> TextClassifier:
@@ -276,9 +276,7 @@ def embedded_classifier(execution: Execution) -> TextClassifier:
     return open_classifier(asset_path("classifiers"), execution)
 
 
-@lru_cache(maxsize=2)
-def _open_cached(folder: Path, device: str, rows: int | None) -> TextClassifier:
-    return TextClassifier(folder, device=select_device(device), rows=rows)
+_open_cached = lru_cache(maxsize=2)(TextClassifier)
 
 
 def build_network(

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from evenhand.classifiers.text_classifier import Probabilities, check_answers
 from evenhand.core.digests import digest, file_digest
@@ -80,6 +81,9 @@ class LstmShape:
     layers: int = 2
 
 
+_pack = partial(pack_padded_sequence, batch_first=True, enforce_sorted=False)
+
+
 class LstmNetwork(nn.Module):
     """Words to vectors, an LSTM over them, a linear layer on the top layer's last state."""
 
@@ -92,7 +96,7 @@ class LstmNetwork(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """One logit a label, for ids and mask of shape (texts, words); padding is never read."""
-        _, (state, _) = self.lstm(_pack(self.words(ids), mask))
+        _, (state, _) = self.lstm(_pack(self.words(ids), mask.sum(1).cpu()))
         return cast(Tensor, self.head(state[-1]))
 
 
@@ -132,7 +136,7 @@ class AttentionNetwork(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """One logit a label."""
-        states, _ = self.lstm(_pack(self.dropout(self.words(ids)), mask))
+        states, _ = self.lstm(_pack(self.dropout(self.words(ids)), mask.sum(1).cpu()))
         states, _ = pad_packed_sequence(states, batch_first=True, total_length=ids.shape[1])
         forward, backward = states.chunk(2, -1)
         both = self.dropout(forward + backward)
@@ -164,10 +168,6 @@ class SmallTransformer(nn.Module):
         kept = (mask > 0)[..., None]
         read = (states * kept).sum(1) / kept.sum(1).clamp(min=1)
         return cast(Tensor, self.head(read))
-
-
-def _pack(vectors: Tensor, mask: Tensor) -> PackedSequence:
-    return pack_padded_sequence(vectors, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
 
 
 WordNetwork = LstmNetwork | BagNetwork | AttentionNetwork | SmallTransformer

@@ -148,7 +148,9 @@ def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | 
     """
     limits = limits or WordLimits()
     left_out = read_closed_class().union(*(part.split() for part in (_TIME, _PRESS, _GENERIC)))
-    left_out |= {word for source in {article.source for article in articles} for word in _words(source)}
+    left_out |= {
+        word for source in {article.source for article in articles} for word in _WORD.findall(source.lower())
+    }
     bags = [Counter(word for word in words if word not in left_out) for words in without_phrases(articles)]
     names = [(outlet(article.source), article.conservative) for article in articles]
     shares, weights = _outlet_weights(names, bags, cap=limits.outlet_cap)
@@ -165,7 +167,7 @@ def without_phrases(articles: Sequence[LabelledArticle]) -> list[list[str]]:
 
     A run of six words is such a phrase where five articles or more hold it and one outlet has half of them.
     """
-    texts = [_words(article.text) for article in articles]
+    texts = [_WORD.findall(article.text.lower()) for article in articles]
     names = [outlet(article.source) for article in articles]
     outlets: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for name, words in zip(names, texts, strict=True):
@@ -190,10 +192,6 @@ def write_words(sides: IdeologyWords, path: Path) -> None:
     """Write the words of both sides as JSON, strongest first."""
     lists = {name: [word for word, _ in words] for name, words in sides._asdict().items()}
     path.write_text(json.dumps(lists, indent=1) + "\n", encoding="utf-8")
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
 
 
 def _outlet_weights(
