@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from evenhand.core.errors import ModelError
-from evenhand.tensors.batching import pad_rows
+from evenhand.tensors.batching import map_by_length, pad_rows
 from evenhand.training.options import EpochLosses, FineTuningConfig
 
 
@@ -177,10 +177,10 @@ class FineTuner:
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """The logits of every row, in the rows' order, on the CPU."""
         self.network.eval()
-        order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
-        batches = [order[at : at + self.recipe.batch] for at in range(0, len(order), self.recipe.batch)]
-        answers = [self._read([rows[place] for place in places]).float().cpu() for places in batches]
-        return torch.cat(answers)[torch.tensor(order).argsort()]
+        answers = map_by_length(
+            rows, lambda batch: list(self._read(batch).float().cpu()), rows=self.recipe.batch
+        )
+        return torch.stack(answers)
 
     def _epoch(
         self, data: EncodedTexts, held_out: EncodedTexts, per_epoch: int, on_step: Callable[[int], None]
