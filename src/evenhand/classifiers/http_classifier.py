@@ -22,19 +22,9 @@ import stamina
 from numpy.typing import NDArray
 
 from evenhand.classifiers.text_classifier import Probabilities
+from evenhand.core import http
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.http import (
-    LOOPBACK,
-    CompressedResponseError,
-    HttpConnection,
-    HttpResponse,
-    describe_plain_http,
-    make_client,
-    read_api_key,
-    redact_key,
-    sanitize_message,
-)
 from evenhand.core.records import Execution
 from evenhand.store.table_files import read_table
 
@@ -54,16 +44,16 @@ class HttpClassifier:
 
     def __init__(self, url: str, execution: Execution, *, timeout: float = 60.0) -> None:
         self._url = _check_url(url, execution)
-        self._is_local = urlsplit(url).hostname in LOOPBACK
+        self._is_local = urlsplit(url).hostname in http.LOOPBACK
         self._rows = execution.batch or _ROWS
         self._timeout = timeout
         self._ssl = httpx.create_ssl_context()
-        self._secret = read_api_key(KEY)
+        self._secret = http.read_api_key(KEY)
         if self._secret and not (self._is_local or url.startswith("https:")):
-            _log.warning("%s", describe_plain_http(KEY, url))
+            _log.warning("%s", http.describe_plain_http(KEY, url))
         answer = self._ask([])
         labels = cast("Sequence[object]", answer["labels"])
-        self.labels = tuple(redact_key(str(label), secret=self._secret) for label in labels)
+        self.labels = tuple(http.redact_key(str(label), secret=self._secret) for label in labels)
         self.digest = digest([self._url, str(answer.get("revision", "")), list(self.labels)])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
@@ -86,12 +76,12 @@ class HttpClassifier:
         return scores
 
     @stamina.retry(on=httpx.TransportError, attempts=_ATTEMPTS, wait_initial=0.2)
-    def _post(self, texts: Sequence[str]) -> HttpResponse:
+    def _post(self, texts: Sequence[str]) -> http.HttpResponse:
         body = json.dumps({"texts": list(texts)}).encode()
-        with make_client(
+        with http.make_client(
             self._secret, seconds=self._timeout, is_local=self._is_local, verify=self._ssl
         ) as client:
-            connection = HttpConnection(client, seconds=self._timeout)
+            connection = http.HttpConnection(client, seconds=self._timeout)
             watch = threading.Timer(self._timeout, connection.close_if_overdue)
             watch.daemon = True
             watch.start()
@@ -103,7 +93,7 @@ class HttpClassifier:
     def _ask(self, texts: Sequence[str]) -> Mapping[str, object]:
         try:
             response = self._post(texts)
-        except CompressedResponseError:
+        except http.CompressedResponseError:
             raise self._error("compressed its answer, against the request") from None
         except httpx.HTTPError as error:
             problem = f"does not answer: {type(error).__name__}"
@@ -115,7 +105,7 @@ class HttpClassifier:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not isinstance(answer.get("labels"), list):
-            message = sanitize_message(response.content.decode("utf-8", "replace"), secret=self._secret)
+            message = http.sanitize_message(response.content.decode("utf-8", "replace"), secret=self._secret)
             raise self._error(
                 f"answered {response.status} {message[:_SHOWN]!r}",
                 fix=f"check the URL, and the key in {KEY} where it wants one",
@@ -141,7 +131,7 @@ def _check_url(url: str, execution: Execution) -> str:
             expected="endpoint:http://HOST:PORT/PATH, without user name and query",
             fix=f"put a key into the environment variable {KEY}",
         )
-    if execution.offline and parts.hostname not in LOOPBACK:
+    if execution.offline and parts.hostname not in http.LOOPBACK:
         raise InputError(
             f"{url} is another host, and the run is offline",
             expected="a host on this machine",
@@ -172,13 +162,11 @@ class ReplayClassifier:
         text, label, strength = (
             next((names[name] for name in wanted if name in names), "") for wanted in (TEXT, LABEL, INTENSITY)
         )
-        own = {
-            ours: [
-                names[name] for name in dict.fromkeys(map(_normalise_name, (ours, *others))) if name in names
-            ]
-            for ours, others in synonyms.items()
-        }
-        columns = {ours: found for ours, found in own.items() if found}
+        columns: dict[str, list[str]] = {}
+        for ours, others in synonyms.items():
+            for name in dict.fromkeys(map(_normalise_name, (ours, *others))):
+                if name in names:
+                    columns.setdefault(ours, []).append(names[name])
         if not text or not (columns or (label and strength)):
             raise InputError(
                 f"{path} has the columns {', '.join(table.columns)}",

@@ -221,8 +221,8 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
                 )
         check_files([valid] if valid else [])
         text = options["text"] or (preset.text if preset else "text")
-        marked = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
-        return MultilabelTraining(task, data, valid, marked, replace(fit, labels=marked.labels, each=True))
+        several = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
+        return MultilabelTraining(task, data, valid, several, replace(fit, labels=several.labels, each=True))
     check_files([path for path in (valid, test) if path])
     columns = (options["text"] or "text", given or "label")
     kind = TASKS[task]

@@ -186,7 +186,6 @@ class VectorChecks:
     """Kind to pairs; every two pairs of a kind make a question."""
     similarity: Sequence[tuple[str, str, float]]
     """Two words and how alike they are, 0 to 10."""
-    neighbours: Sequence[str]
     occupations: Sequence[str]
 
 
@@ -201,7 +200,7 @@ def embedded_checks() -> VectorChecks:
     """The questions that ship with the embedded vectors."""
     lists = json.loads(asset_path("embeddings", "checks.json").read_text(encoding="utf-8"))
     similarity = [(first, second, float(rating)) for first, second, rating in lists["similarity"]]
-    return VectorChecks(lists["analogies"], similarity, lists["neighbours"], lists["occupations"])
+    return VectorChecks(lists["analogies"], similarity, lists["occupations"])
 
 
 def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
