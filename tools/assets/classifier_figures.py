@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -61,23 +62,20 @@ STRENGTH: Final = 4.0
 
 def headline(answers: Answered, *, rounds: int = ROUNDS) -> dict[str, MeasuredValue]:
     """One number a test, with its interval; a test nobody answered is left out."""
+    measure = partial(bootstrap_measure, rounds=rounds)
     parts = {name: part(answers, *place) for name, place in TESTS.items()}
     found = {}
     if parts["regard"].examples:
         said, truth = parts["regard"].head("regard")[:, :3].argmax(1), parts["regard"].classes("regard")
-        found["regard, accuracy, three labels"] = bootstrap_measure(accuracy, said, truth, rounds=rounds)
+        found["regard, accuracy, three labels"] = measure(accuracy, said, truth)
     if parts["toxicity"].examples:
         toxic = parts["toxicity"].truth("toxicity", 0) > 0.5
-        found["toxicity, ROC-AUC"] = bootstrap_measure(
-            roc_auc, parts["toxicity"].head("toxicity")[:, 0], toxic, rounds=rounds
-        )
+        found["toxicity, ROC-AUC"] = measure(roc_auc, parts["toxicity"].head("toxicity")[:, 0], toxic)
     for name in ("known", "unseen"):
         if parts[name].examples:
             yes = (parts[name].head("ideology")[:, 0] >= 0.5).astype(np.int64)
             truth = parts[name].truth("ideology", 0).astype(np.int64)
-            found[f"ideology, macro-F1, {name} outlets"] = bootstrap_measure(
-                macro_f1, yes, truth, rounds=rounds
-            )
+            found[f"ideology, macro-F1, {name} outlets"] = measure(macro_f1, yes, truth)
     if parts["emotion"].examples:
         found |= _emotion_headline(parts["emotion"], rounds)
     return found
@@ -242,16 +240,15 @@ def _gap_table(classifier: TextClassifier) -> str:
 
 
 def _emotion_headline(answers: Answered, rounds: int) -> dict[str, MeasuredValue]:
+    measure = partial(bootstrap_measure, rounds=rounds)
     truth = np.stack([answers.truth("intensity", n) for n in range(len(INTENSITY.labels))], 1)
     classes = answers.classes("emotion")
     leads = classes >= 0
     leading = answers.head("emotion")[leads, : len(INTENSITY.labels)].argmax(1)
     said = answers.head("intensity")
     return {
-        "emotion, leading emotion of tweets, accuracy": bootstrap_measure(
-            accuracy, leading, classes[leads], rounds=rounds
-        ),
-        "emotion, presence, mean ROC-AUC of four": bootstrap_measure(_mean_auc, said, truth, rounds=rounds),
+        "emotion, leading emotion of tweets, accuracy": measure(accuracy, leading, classes[leads]),
+        "emotion, presence, mean ROC-AUC of four": measure(_mean_auc, said, truth),
     }
 
 
