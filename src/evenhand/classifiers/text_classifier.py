@@ -139,12 +139,14 @@ class TextClassifier:
 
     def probabilities(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, the labels of all heads side by side; texts seen lately are not computed again."""
-        new = list(dict.fromkeys(text for text in texts if text not in self._memo))
-        self._memo |= zip(new, self._compute(new), strict=True)
-        answers = [np.zeros(0, np.float32), *(self._memo[text] for text in texts)]
+        answers = {text: self._memo[text] for text in texts if text in self._memo}
+        new = [text for text in dict.fromkeys(texts) if text not in answers]
+        answers |= zip(new, self._compute(new), strict=True)
+        self._memo |= answers
         for text in list(self._memo)[: max(0, len(self._memo) - CACHE_SIZE)]:
             del self._memo[text]
-        return np.concatenate(answers).reshape(len(texts), len(self._scale))
+        rows = [np.zeros(0, np.float32), *(answers[text] for text in texts)]
+        return np.concatenate(rows).reshape(len(texts), len(self._scale))
 
     def _compute(self, texts: Sequence[str]) -> Probabilities:
         def read(rows: Sequence[Sequence[int]]) -> Tensor:

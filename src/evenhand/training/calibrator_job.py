@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,7 @@ from evenhand.store.table_files import read_table
 from evenhand.text.data_splits import SHARE, divide_texts
 from evenhand.training.finetuning import descend
 from evenhand.training.job_folder import TrainingFolder, describe_file, write_classifier_card
+from evenhand.training.labelled_table import LEAST, LabelledTexts
 from evenhand.training.test_measures import HeldOutResult
 
 
@@ -113,21 +114,7 @@ def fit_calibrator(
     return Calibrator(weight, bias, *top, labels, ref.name, ref.revision, recipe.states, recipe.discount)
 
 
-LEAST: Final = 20
-"""Texts of a side below which there is nothing to learn from."""
-
-
-class LabelledPairTexts(NamedTuple):
-    """Texts of two sides, and how many rows had another label or none."""
-
-    texts: tuple[str, ...]
-    seconds: tuple[bool, ...]
-    """True where a text is of the second side."""
-    sides: tuple[str, str]
-    skipped: Mapping[str, int]
-
-
-def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> LabelledPairTexts:
+def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> LabelledTexts:
     """The texts of a table's two labels; with ``sides`` of these two, and the others are counted."""
     table = read_table(path, {"--text": text, "--label": label})
     rows = table.select(pl.col(text).fill_null("").alias("text"), pl.col(label).fill_null("").alias("label"))
@@ -154,12 +141,8 @@ def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] =
         "another label, or none": texts.height - usable.height,
         "no text": rows.height - texts.height,
     }
-    return LabelledPairTexts(
-        tuple(usable["text"]),
-        tuple(usable["label"] == chosen[1]),
-        (chosen[0], chosen[1]),
-        {reason: count for reason, count in skipped.items() if count},
-    )
+    skipped = {reason: count for reason, count in skipped.items() if count}
+    return LabelledTexts(tuple(usable["text"]), tuple(usable["label"]), skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +152,8 @@ class CalibratorTraining:
     model: str
     data: Path
     columns: tuple[str, str]
-    examples: LabelledPairTexts
+    examples: LabelledTexts
+    sides: tuple[str, str]
     recipe: CalibratorConfig
     execution: Execution
 
@@ -180,16 +164,15 @@ class CalibratorTraining:
             "model": self.model,
             "data": file_digest(self.data),
             "columns": list(self.columns),
-            "sides": list(self.examples.sides),
+            "sides": list(self.sides),
             **asdict(self.recipe),
         }
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
-        sides = self.examples.sides
         return (
             f"model    {self.model}",
-            f"texts    {len(self.examples.texts):,}; {SHARE:.0%} held out; {sides[0]} against {sides[1]}",
+            f"texts    {len(self.examples.texts):,}; {SHARE:.0%} held out; {' against '.join(self.sides)}",
             f"head     dense, tanh, dense on what has accumulated of a text ({self.recipe.states} states)",
         )
 
@@ -202,13 +185,13 @@ class CalibratorTraining:
                 expected="builtin, a folder, a Hub id or a .gguf file of a causal model",
                 fix="name such a model",
             )
-        (texts, seconds, sides, _), recipe = self.examples, self.recipe
-        split = divide_texts(texts, [str(second) for second in seconds], seed=recipe.seed)
+        (texts, labels, skipped), sides, recipe = self.examples, self.sides, self.recipe
+        split = divide_texts(texts, labels, seed=recipe.seed)
         with progress.step("reading", len(texts)) as advance:
             train, held_out = (
                 select_states(
                     token_states(model, [texts[index] for index in chosen], recipe),
-                    [seconds[index] for index in chosen],
+                    [labels[index] == sides[1] for index in chosen],
                     recipe,
                     on_text=advance,
                 )
@@ -220,7 +203,7 @@ class CalibratorTraining:
             save_calibrator(head, path)
         last = head.logit(held_out.states[held_out.last]).sigmoid().numpy()
         truth = held_out.seconds[held_out.last].long().numpy()
-        majority = sides[2 * sum(seconds) > len(seconds)]
+        majority = sides[2 * labels.count(sides[1]) > len(labels)]
         outcome = HeldOutResult.of(np.stack([1 - last, last], 1), truth, sides, majority_label=majority)
         anywhere = float(((head.logit(held_out.states) > 0) == (held_out.seconds > 0.5)).float().mean())
         card = write_classifier_card(
@@ -237,7 +220,7 @@ class CalibratorTraining:
             yardstick=None,
             history=[],
             notes=(
-                *[f"Rows left out: {count}, {reason}" for reason, count in self.examples.skipped.items()],
+                *[f"Rows left out: {count}, {reason}" for reason, count in skipped.items()],
                 "It steers; it must not judge. Measure with a classifier that learned from other texts.",
             ),
             use=f"```console\nevenhand debias {self.model} --mode classifier --calibrator {folder.path}\n```",

@@ -192,12 +192,16 @@ def _calibrator_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     from evenhand.training.calibrator_job import CalibratorConfig, CalibratorTraining, read_two_labels
 
     columns = (options["text"] or "text", options["label"] or "label")
-    sides = split_names(options["sides"]) or ()
+    examples = read_two_labels(
+        data, text=columns[0], label=columns[1], sides=split_names(options["sides"]) or ()
+    )
+    first, second = split_names(options["sides"]) or sorted(set(examples.labels))
     return CalibratorTraining(
         model=options["model"] or "builtin",
         data=data,
         columns=columns,
-        examples=read_two_labels(data, text=columns[0], label=columns[1], sides=sides),
+        examples=examples,
+        sides=(first, second),
         recipe=_adjust(CalibratorConfig(), options, longest="max_length"),
         execution=Execution(device=options["device"], offline=options["offline"]),
     )
