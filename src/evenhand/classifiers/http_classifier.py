@@ -181,7 +181,7 @@ class ReplayClassifier:
             self.labels = tuple(synonyms)[: 1 + max(ours.values())]
             answers = np.full((table.height, len(self.labels)), np.nan)
             places = [ours[given] for given in table[label]]
-            answers[np.arange(table.height), places] = _read_numbers(table[strength].fill_null(""), path)
+            answers[np.arange(table.height), places] = _read_numbers(table[strength], path)
         self._rows: dict[str, int] = {}
         texts = ((words or "").strip() for words in table[text])
         first = answers[[self._rows.setdefault(words, row) for row, words in enumerate(texts)]]
@@ -203,14 +203,17 @@ class ReplayClassifier:
 
 def _add_columns(table: pl.DataFrame, path: Path) -> NDArray[np.float64]:
     """The sum of each row's numbers, at most 1; NaN where there is none."""
-    cells = np.stack([_read_numbers(column.replace("", None), path) for column in table], axis=1)
+    cells = np.stack(
+        [_read_numbers(column.replace("", None), path, may_lack=True) for column in table], axis=1
+    )
     return np.where(np.isnan(cells).all(1), np.nan, np.minimum(np.nansum(cells, axis=1), 1.0))
 
 
-def _read_numbers(column: pl.Series, path: Path) -> NDArray[np.float64]:
-    """The numbers of a column's cells, NaN where a cell is null; an error for one outside 0 to 1."""
+def _read_numbers(column: pl.Series, path: Path, *, may_lack: bool = False) -> NDArray[np.float64]:
+    """The numbers of a column's cells; an error for one outside 0 to 1, or null where none may be lacking."""
     numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
-    bad = (column.is_not_null() & ~numbers.is_between(0, 1).fill_null(False)).arg_true()
+    is_good = numbers.is_between(0, 1).fill_null(False) | (column.is_null() & may_lack)
+    bad = (~is_good).arg_true()
     if len(bad):
         raise InputError(
             f"{path} row {bad[0] + 1} has the intensity {column[int(bad[0])]!r}",
