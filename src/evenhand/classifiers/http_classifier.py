@@ -177,11 +177,11 @@ class ReplayClassifier:
             self.labels = tuple(columns)
             answers = np.stack([_add_columns(table.select(own), path) for own in columns.values()], axis=1)
         else:
-            ours = {given: _find_label(given, synonyms, path) for given in table[label].unique()}
-            self.labels = tuple(synonyms)[: 1 + max(ours.values())]
+            places = {cell: _find_label(cell, synonyms, path) for cell in table[label].unique()}
+            self.labels = tuple(synonyms)[: 1 + max(places.values())]
             answers = np.full((table.height, len(self.labels)), np.nan)
-            places = [ours[given] for given in table[label]]
-            answers[np.arange(table.height), places] = _read_numbers(table[strength], path)
+            chosen = [places[cell] for cell in table[label]]
+            answers[np.arange(table.height), chosen] = _read_numbers(table[strength], path)
         self._rows: dict[str, int] = {}
         texts = ((words or "").strip() for words in table[text])
         first = answers[[self._rows.setdefault(words, row) for row, words in enumerate(texts)]]
