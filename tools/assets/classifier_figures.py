@@ -178,7 +178,7 @@ def table(columns_: Mapping[str, Mapping[str, MeasuredValue]]) -> str:
 def format_measured(value: MeasuredValue) -> str:
     """A number and its interval.
 
-    >>> shown(Measured(0.8, 0.75, 0.85, 10))
+    >>> format_measured(MeasuredValue(0.8, 0.75, 0.85, 10))
     '0.800 (0.750 to 0.850)'
     """
     return f"{value.value:.3f} ({value.low:.3f} to {value.high:.3f})"
