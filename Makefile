@@ -132,7 +132,7 @@ assets-masked: $(READY)
 	$(PYTHON_M) tools.assets.evaluate_language_model $(ASSETS)/builtin-masked --held-out $(WORK)/text/held-out
 
 assets-embeddings: $(READY)
-	$(PYTHON_M) evenhand.training.embeddings $(TEXTS) --out $(WORK)/embeddings $(VECTORS)
+	$(PYTHON_M) evenhand train embeddings $(TEXTS) --out $(WORK)/embeddings $(VECTORS)
 	cp $(WORK)/embeddings/vectors.safetensors $(ASSETS)/embeddings/
 
 assets-norms: $(READY)

@@ -18,7 +18,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from evenhand.classifiers.heads import Head
+from evenhand.classifiers.encoder import Head
 from evenhand.classifiers.text_classifier import read_heads
 from evenhand.core.files import asset_path
 from evenhand.tensors import int8_weights

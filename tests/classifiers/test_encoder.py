@@ -7,15 +7,18 @@ import torch
 from tests.classifiers.tiny_classifier import tiny_network
 
 from evenhand.classifiers.encoder import (
+    HEADS,
     PAD,
     ClassifierNetwork,
     Encoder,
     EncoderShape,
+    Head,
+    count_logits,
+    head_columns,
     mean_state,
     pool_states,
     to_probabilities,
 )
-from evenhand.classifiers.heads import HEADS, Head, count_logits, head_columns
 
 
 def test_padding_changes_no_answer() -> None:

@@ -13,7 +13,7 @@ from tests.classifiers.tiny_classifier import tiny_folder
 
 from evenhand.classifiers import text_classifier as module
 from evenhand.classifiers import wordpiece_tokenizer
-from evenhand.classifiers.text_classifier import HeadReader, TextClassifier, is_ours, open_classifier
+from evenhand.classifiers.text_classifier import HeadReader, TextClassifier, open_classifier, read_format
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
 
@@ -149,8 +149,8 @@ def test_the_same_folder_is_opened_once_and_changes_with_its_files(tmp_path: Pat
     other = tiny_folder(tmp_path / "other", seed=1)
     assert open_classifier(one, Execution()) is open_classifier(one, Execution())
     assert open_classifier(one, Execution()).digest != open_classifier(other, Execution()).digest
-    assert is_ours(one)
-    assert not is_ours(tmp_path)
+    assert read_format(one) == "evenhand-classifier"
+    assert read_format(tmp_path) is None
 
 
 def test_an_unknown_head_names_those_there_are(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_sentences_without_a_prediction_end_in_part(evenhand: Evenhand, tmp_path
 
 
 def test_a_classifier_with_other_labels(evenhand: Evenhand, tmp_path: Path) -> None:
-    backbone = HubBackbone(tiny_models.bert_folder(tmp_path / "base"), ("spam", "ham"), longest=24)
+    backbone = HubBackbone(tiny_models.bert_folder(tmp_path / "base"), tiny_models.fit_for(("spam", "ham")))
     backbone.save(tmp_path / "classifier")
     pairs = pairs_file(tmp_path / "pairs.csv")
     command = ("probe", tmp_path / "classifier", "--pairs", pairs, "--out", tmp_path / "run")

@@ -29,9 +29,9 @@ from evenhand.papers.replicate import ReplicationJob, prepare
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.articles import compare_classifiers, read_openings, split_openings
 from evenhand.training.calibrator_job import read_two_labels
+from evenhand.training.classifier_job import average_accuracies
 from evenhand.training.ideology_words import read_articles
 from evenhand.training.job_folder import read_predictions
-from evenhand.training.seed_averages import average_accuracies
 from evenhand.training.semeval import EMOTIONS, check_unseen, prepare_tables
 
 ANNOTATIONS: Tree = [

@@ -31,7 +31,7 @@ TEXTS = [
     ids=["bert", "gpt2", "xlnet", "t5"],
 )
 def test_heads_of_four_architectures_are_read(tmp_path: Path, made: Callable[[Path], Path]) -> None:
-    backbone = HubBackbone(made(tmp_path / "base"), EMOTIONS, longest=24)
+    backbone = HubBackbone(made(tmp_path / "base"), tiny_models.fit_for(EMOTIONS))
     backbone.save(tmp_path / "classifier")
     metric = Emotion(source=str(tmp_path / "classifier"))
     rows = metric.score(TEXTS)
@@ -58,7 +58,9 @@ def test_a_gpt2_without_a_padding_token_is_read_in_batches(tmp_path: Path) -> No
 
 
 def test_labels_of_another_model_are_named_by_the_user(tmp_path: Path) -> None:
-    backbone = HubBackbone(tiny_models.bert_folder(tmp_path / "base"), ("l_0", "l_1", "l_2"), longest=24)
+    backbone = HubBackbone(
+        tiny_models.bert_folder(tmp_path / "base"), tiny_models.fit_for(("l_0", "l_1", "l_2"))
+    )
     backbone.save(tmp_path / "m")
     with pytest.raises(EvenhandError) as raised:
         Emotion(source=str(tmp_path / "m"))

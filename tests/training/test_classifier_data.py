@@ -20,7 +20,7 @@ from tools.assets.classifier_data import (
 from tools.assets.minilm import SPECIAL
 
 from evenhand.classifiers import wordpiece_tokenizer
-from evenhand.classifiers.heads import count_logits, head_columns
+from evenhand.classifiers.encoder import count_logits, head_columns
 from evenhand.training.corpus_text import CorpusDocument
 from evenhand.training.labelled_data import Example
 

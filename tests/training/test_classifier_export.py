@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,7 @@ from safetensors.torch import save_file
 from tests.classifiers.tiny_classifier import PIECES, SHAPE, tiny_network
 from tools.assets.ship_classifier import drop_labels, read_halves
 
-from evenhand.classifiers.encoder import to_probabilities
-from evenhand.classifiers.heads import HEADS
+from evenhand.classifiers.encoder import HEADS, to_probabilities
 from evenhand.classifiers.text_classifier import TextClassifier, build_network, save_classifier, write_config
 
 
@@ -28,7 +28,7 @@ def test_a_label_that_is_not_shipped_takes_its_weights_along() -> None:
 
 def test_halves_are_put_together(tmp_path: Path) -> None:
     weights = {name: value.half() for name, value in tiny_network().state_dict().items()}
-    metadata = {"shape": json.dumps(SHAPE.to_json())}
+    metadata = {"shape": json.dumps(asdict(SHAPE))}
     words = {name: value for name, value in weights.items() if "words" in name}
     save_file(words, tmp_path / "classifier-words.safetensors", metadata=metadata)
     rest = {name: value for name, value in weights.items() if name not in words}

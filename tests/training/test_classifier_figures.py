@@ -10,7 +10,7 @@ from tools.assets import classifier_figures as figures
 from tools.assets.classifier_data import Packed, pack_rows
 from tools.assets.classifier_report import Answered
 
-from evenhand.classifiers.heads import HEADS, count_logits, head_columns
+from evenhand.classifiers.encoder import HEADS, count_logits, head_columns
 from evenhand.training.labelled_data import Example
 from evenhand.training.test_measures import MeasuredValue
 

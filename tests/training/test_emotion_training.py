@@ -14,7 +14,7 @@ from evenhand.core.records import Text
 from evenhand.metrics.emotion import Emotion
 from evenhand.store.table_files import read_table
 from evenhand.training.finetuning import learning_rate_factor
-from evenhand.training.presets import PRESETS
+from evenhand.training.options import PRESETS
 from evenhand.training.semeval import prepare_tables, repair_utf7
 from evenhand.training.test_measures import accuracy_ceiling
 from evenhand.training.train import prepare, train

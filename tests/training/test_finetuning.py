@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.core.errors import ModelError
-from evenhand.training.finetuning import EncodedTexts, FineTuner, Padding, learning_rate_factor, pad_rows
-from evenhand.training.presets import FineTuningConfig
+from evenhand.training.finetuning import EncodedTexts, FineTuner, Padding, learning_rate_factor
+from evenhand.training.options import FineTuningConfig
 
 RECIPE = FineTuningConfig(epochs=4, batch=8, rate=0.05)
 
@@ -56,11 +56,18 @@ def test_the_rate_rises_in_a_line_and_falls_to_nothing() -> None:
     assert learning_rate_factor(0, 1, 0.1) == 1.0
 
 
-@pytest.mark.parametrize(("left", "first"), [(False, [7, 0, 0]), (True, [0, 0, 7])])
+@pytest.mark.parametrize(("left", "first"), [(False, [7, 9, 9]), (True, [9, 9, 7])])
 def test_rows_are_padded_on_the_side_asked_for(left: bool, first: list[int]) -> None:
-    ids, mask = pad_rows([[7], [1, 2, 3]], Padding(0, left))
-    assert ids.tolist() == [first, [1, 2, 3]]
-    assert mask.tolist() == [[int(token != 0) for token in first], [1, 1, 1]]
+    class Recorder(nn.Linear):
+        def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+            self.given = ids, mask
+            return mask[:, :2].float()
+
+    network = Recorder(1, 1)
+    FineTuner(network, RECIPE, padding=Padding(9, left), device="cpu").logits([[7], [1, 2, 3]])
+    ids, mask = (rows.tolist() for rows in network.given)
+    assert ids == [[1, 2, 3], first]
+    assert mask == [[1, 1, 1], [int(token != 9) for token in first]]
 
 
 def test_it_learns_what_can_be_learned_and_answers_in_order() -> None:

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import InputError
+from evenhand.training.job_folder import markdown_table, write_classifier_card
 from evenhand.training.labelled_table import check_enough, read_labelled_texts
-from evenhand.training.model_card import markdown_table, write_classifier_card
-from evenhand.training.options import TASKS
-from evenhand.training.presets import EpochLosses
+from evenhand.training.options import TASKS, EpochLosses
 from evenhand.training.test_measures import HeldOutResult
 
 
@@ -126,4 +125,4 @@ def test_the_card_says_everything() -> None:
 
 
 def test_a_table_in_markdown() -> None:
-    assert markdown_table(("a", "b"), [("1", "2\n3")]) == "| a | b |\n| --- | --- |\n| 1 | 2 3 |"
+    assert markdown_table(("a", "b"), ("1", "2\n3")) == "| a | b |\n| --- | --- |\n| 1 | 2 3 |"

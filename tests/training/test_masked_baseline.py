@@ -10,7 +10,7 @@ import torch
 from tools.assets import language_models, masked_baseline
 from tools.assets.multitask import TuneSpec
 
-from evenhand.classifiers.heads import count_logits
+from evenhand.classifiers.encoder import count_logits
 from evenhand.core.files import asset_path
 from evenhand.models import hub_layout
 from evenhand.training.labelled_data import Example

@@ -13,7 +13,7 @@ import evenhand
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, Text
 from evenhand.metrics.toxicity import Toxicity
-from evenhand.training.presets import PRESETS
+from evenhand.training.options import PRESETS
 from evenhand.training.train import prepare
 
 CPU = Execution(device="cpu")

@@ -14,8 +14,7 @@ from tools.assets.multitask import Labelled, TuneSpec, logits, loss, tune
 from tools.assets.probability_calibration import calibrate
 from tools.assets.token_rows import Rows
 
-from evenhand.classifiers.encoder import to_probabilities
-from evenhand.classifiers.heads import HEADS, Head, count_logits, head_columns
+from evenhand.classifiers.encoder import HEADS, Head, count_logits, head_columns, to_probabilities
 
 TWO = (Head("a", ("x", "y"), "one-of"), Head("b", ("z",), "each"))
 NAN = float("nan")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.tiny_models import WORDS, bert_folder, rows, write_rows
+from tests.training.tiny_models import WORDS, bert_folder, fit_for, rows, write_rows
 
 import evenhand
 from evenhand.classifiers.hub_classifier import vote_shares
@@ -19,10 +19,9 @@ from evenhand.core.records import Execution, Text
 from evenhand.metrics.regard import Regard
 from evenhand.text.word_vectors import save_vectors
 from evenhand.training.backbones import WordBackbone
-from evenhand.training.classifier_job import backbone_kind, ensemble_members
-from evenhand.training.linear_text import SentimentAnalyser
-from evenhand.training.presets import PRESETS, find_preset
-from evenhand.training.seed_averages import average_accuracy
+from evenhand.training.classifier_job import average_accuracy, backbone_kind, ensemble_members
+from evenhand.training.linear_text import judge_sentiment
+from evenhand.training.options import PRESETS, find_preset
 from evenhand.training.train import prepare
 
 CPU = Execution(device="cpu")
@@ -85,9 +84,8 @@ def test_words_are_cut_and_unknown_ones_are_one() -> None:
 def test_vectors_from_a_file_are_where_words_start(tmp_path: Path) -> None:
     matrix = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=np.float32)
     save_vectors(["kind", "cruel"], matrix, tmp_path / "v.safetensors")
-    backbone = WordBackbone(
-        "lstm", ["kind kind cruel other"], ["a", "b"], vectors=str(tmp_path / "v.safetensors"), longest=9
-    )
+    fit = fit_for(["a", "b"], backbone=f"lstm:{tmp_path / 'v.safetensors'}", longest=9)
+    backbone = WordBackbone(fit, ["kind kind cruel other"])
     rows_of_words = backbone.encode(["kind cruel other"])[0]
     start = backbone.network.get_parameter("words.weight").detach().numpy()[rows_of_words]
     assert backbone.known == 2
@@ -97,17 +95,21 @@ def test_vectors_from_a_file_are_where_words_start(tmp_path: Path) -> None:
 
 
 def test_an_analyser_answers_with_its_side() -> None:
-    said = SentimentAnalyser("vader", ("negative", "neutral", "positive")).probabilities(
-        ["XYZ was a great and loved hero.", "XYZ was an awful thief.", "XYZ was from Ohio."]
+    said = judge_sentiment(
+        "vader",
+        ("negative", "neutral", "positive"),
+        ["XYZ was a great and loved hero.", "XYZ was an awful thief.", "XYZ was from Ohio."],
     )
     assert said.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
-    assert SentimentAnalyser("vader", ("negative", "positive")).probabilities(["XYZ."]).tolist() == [[1, 0]]
+    assert judge_sentiment("vader", ("negative", "positive"), ["XYZ."]).tolist() == [[1, 0]]
 
 
 def test_textblob_is_told_apart_from_vader() -> None:
     pytest.importorskip("textblob")
-    said = SentimentAnalyser("textblob", ("negative", "neutral", "positive")).probabilities(
-        ["XYZ was a great person.", "XYZ was a horrible person.", "XYZ sat."]
+    said = judge_sentiment(
+        "textblob",
+        ("negative", "neutral", "positive"),
+        ["XYZ was a great person.", "XYZ was a horrible person.", "XYZ sat."],
     )
     assert said.argmax(1).tolist() == [2, 0, 1]
 

@@ -14,8 +14,7 @@ from tools.assets.classifier_data import Packed
 from tools.assets.ship_classifier import read_halves
 from tools.assets.train_classifiers import CUTS, claim, main
 
-from evenhand.classifiers.encoder import Encoder
-from evenhand.classifiers.heads import count_logits, head_columns
+from evenhand.classifiers.encoder import Encoder, count_logits, head_columns
 from evenhand.classifiers.text_classifier import build_network
 from evenhand.core.errors import RunFolderError
 from evenhand.tensors import int8_weights

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+
+from evenhand.training.classifier_job import ClassifierFit
+from evenhand.training.options import FineTuningConfig
 
 PIECES = (
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "xyz", "was", "a", "the", "kind", "cruel", "plain"),
@@ -96,3 +100,8 @@ def write_rows(path: Path, found: list[dict[str, str]] | None = None) -> Path:
     lines = [json.dumps(row) for row in (rows() if found is None else found)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def fit_for(labels: Sequence[str], *, backbone: str = "", longest: int = 24) -> ClassifierFit:
+    """A fit with the default recipe."""
+    return ClassifierFit("emotion", backbone, labels, FineTuningConfig(), longest)

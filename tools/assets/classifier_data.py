@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from evenhand.classifiers import wordpiece_tokenizer
-from evenhand.classifiers.heads import HEADS
+from evenhand.classifiers.encoder import HEADS
 from evenhand.training.corpus_text import CorpusDocument, read_documents
 from evenhand.training.labelled_data import Example
 from tools.assets.minilm import SPECIAL

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenhand.classifiers.encoder import to_probabilities
-from evenhand.classifiers.heads import HEADS, INTENSITY, count_logits, head_columns
+from evenhand.classifiers.encoder import HEADS, INTENSITY, count_logits, head_columns, to_probabilities
 from evenhand.classifiers.text_classifier import TextClassifier
 from evenhand.training import labelled_data
 from evenhand.training.labelled_data import Example
@@ -62,23 +62,20 @@ STRENGTH: Final = 4.0
 
 def headline(answers: Answered, *, rounds: int = ROUNDS) -> dict[str, MeasuredValue]:
     """One number a test, with its interval; a test nobody answered is left out."""
+    measure = partial(bootstrap_measure, rounds=rounds)
     parts = {name: part(answers, *place) for name, place in TESTS.items()}
     found = {}
     if parts["regard"].examples:
         said, truth = parts["regard"].head("regard")[:, :3].argmax(1), parts["regard"].classes("regard")
-        found["regard, accuracy, three labels"] = bootstrap_measure(accuracy, said, truth, rounds=rounds)
+        found["regard, accuracy, three labels"] = measure(accuracy, said, truth)
     if parts["toxicity"].examples:
         toxic = parts["toxicity"].truth("toxicity", 0) > 0.5
-        found["toxicity, ROC-AUC"] = bootstrap_measure(
-            roc_auc, parts["toxicity"].head("toxicity")[:, 0], toxic, rounds=rounds
-        )
+        found["toxicity, ROC-AUC"] = measure(roc_auc, parts["toxicity"].head("toxicity")[:, 0], toxic)
     for name in ("known", "unseen"):
         if parts[name].examples:
             yes = (parts[name].head("ideology")[:, 0] >= 0.5).astype(np.int64)
             truth = parts[name].truth("ideology", 0).astype(np.int64)
-            found[f"ideology, macro-F1, {name} outlets"] = bootstrap_measure(
-                macro_f1, yes, truth, rounds=rounds
-            )
+            found[f"ideology, macro-F1, {name} outlets"] = measure(macro_f1, yes, truth)
     if parts["emotion"].examples:
         found |= _emotion_headline(parts["emotion"], rounds)
     return found
@@ -181,7 +178,7 @@ def table(columns_: Mapping[str, Mapping[str, MeasuredValue]]) -> str:
 def format_measured(value: MeasuredValue) -> str:
     """A number and its interval.
 
-    >>> shown(Measured(0.8, 0.75, 0.85, 10))
+    >>> format_measured(MeasuredValue(0.8, 0.75, 0.85, 10))
     '0.800 (0.750 to 0.850)'
     """
     return f"{value.value:.3f} ({value.low:.3f} to {value.high:.3f})"
@@ -243,16 +240,15 @@ def _gap_table(classifier: TextClassifier) -> str:
 
 
 def _emotion_headline(answers: Answered, rounds: int) -> dict[str, MeasuredValue]:
+    measure = partial(bootstrap_measure, rounds=rounds)
     truth = np.stack([answers.truth("intensity", n) for n in range(len(INTENSITY.labels))], 1)
     classes = answers.classes("emotion")
     leads = classes >= 0
     leading = answers.head("emotion")[leads, : len(INTENSITY.labels)].argmax(1)
     said = answers.head("intensity")
     return {
-        "emotion, leading emotion of tweets, accuracy": bootstrap_measure(
-            accuracy, leading, classes[leads], rounds=rounds
-        ),
-        "emotion, presence, mean ROC-AUC of four": bootstrap_measure(_mean_auc, said, truth, rounds=rounds),
+        "emotion, leading emotion of tweets, accuracy": measure(accuracy, leading, classes[leads]),
+        "emotion, presence, mean ROC-AUC of four": measure(_mean_auc, said, truth),
     }
 
 

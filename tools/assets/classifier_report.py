@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.classifiers.heads import EMOTION, INTENSITY, REGARD, Head, head_columns
+from evenhand.classifiers.encoder import EMOTION, INTENSITY, REGARD, Head, head_columns
 from evenhand.core.files import asset_path
 from evenhand.training.labelled_data import Example
 from evenhand.training.test_measures import (
@@ -71,28 +72,28 @@ class Answered:
 
 def regard_figures(answers: Answered, *, rounds: int = ROUNDS) -> dict[str, MeasuredValue]:
     """Accuracy with four labels (``other`` by majority only), and among the three of the published data."""
+    measure = partial(bootstrap_measure, rounds=rounds)
     said, truth = answers.head("regard"), answers.classes("regard")
     three = said[:, :3].argmax(1)
     four = np.where(said[:, REGARD.labels.index("other")] >= 0.5, 3, three)
     right = said.argmax(1) == truth
     return {
-        "accuracy": bootstrap_measure(accuracy, four, truth, rounds=rounds),
-        "accuracy of three labels": bootstrap_measure(accuracy, three, truth, rounds=rounds),
-        "macro-F1 of three labels": bootstrap_measure(macro_f1, three, truth, rounds=rounds),
-        "ECE": bootstrap_measure(calibration_error, said.max(1), right.astype(np.float64), rounds=rounds),
+        "accuracy": measure(accuracy, four, truth),
+        "accuracy of three labels": measure(accuracy, three, truth),
+        "macro-F1 of three labels": measure(macro_f1, three, truth),
+        "ECE": measure(calibration_error, said.max(1), right.astype(np.float64)),
     }
 
 
 def yes_or_no_figures(answers: Answered, head: str, *, rounds: int = ROUNDS) -> dict[str, MeasuredValue]:
     """ROC-AUC, macro-F1 at 0.5 and calibration of a head's first label."""
+    measure = partial(bootstrap_measure, rounds=rounds)
     said, truth = answers.head(head)[:, 0], answers.truth(head, 0)
     yes = truth > 0.5
     return {
-        "ROC-AUC": bootstrap_measure(roc_auc, said, yes, rounds=rounds),
-        "macro-F1": bootstrap_measure(
-            macro_f1, (said >= 0.5).astype(np.int64), yes.astype(np.int64), rounds=rounds
-        ),
-        "ECE": bootstrap_measure(calibration_error, said, truth, rounds=rounds),
+        "ROC-AUC": measure(roc_auc, said, yes),
+        "macro-F1": measure(macro_f1, (said >= 0.5).astype(np.int64), yes.astype(np.int64)),
+        "ECE": measure(calibration_error, said, truth),
     }
 
 
@@ -102,21 +103,20 @@ def emotion_figures(answers: Answered, *, rounds: int = ROUNDS) -> dict[str, Mea
     The leading emotion, one of four, is asked of tweets in which just one emotion was graded highest; then of
     those that were graded for one emotion only.
     """
+    measure = partial(bootstrap_measure, rounds=rounds)
     found: dict[str, MeasuredValue] = {}
     for place, kind in enumerate(INTENSITY.labels):
         truth = answers.truth("intensity", place)
         known = ~np.isnan(truth)
         said, grade = answers.head("intensity")[known, place], truth[known]
-        found[f"{kind}: ROC-AUC"] = bootstrap_measure(roc_auc, said, grade > 0, rounds=rounds)
-        found[f"{kind}: Pearson r"] = bootstrap_measure(pearson, said, grade, rounds=rounds)
-        found[f"{kind}: ECE"] = bootstrap_measure(calibration_error, said, grade, rounds=rounds)
+        found[f"{kind}: ROC-AUC"] = measure(roc_auc, said, grade > 0)
+        found[f"{kind}: Pearson r"] = measure(pearson, said, grade)
+        found[f"{kind}: ECE"] = measure(calibration_error, said, grade)
     classes = answers.classes("emotion")
     leading = answers.head("emotion")[:, : len(EMOTION.labels) - 1].argmax(1)
     graded = np.array([_graded(example) for example in answers.examples])
     for name, chosen in (("one leads", classes >= 0), ("one graded", (classes >= 0) & (graded == 1))):
-        found[f"accuracy, {name}"] = bootstrap_measure(
-            accuracy, leading[chosen], classes[chosen], rounds=rounds
-        )
+        found[f"accuracy, {name}"] = measure(accuracy, leading[chosen], classes[chosen])
     return found
 
 

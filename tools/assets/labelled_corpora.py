@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from evenhand.classifiers.heads import EMOTION, INTENSITY, REGARD
+from evenhand.classifiers.encoder import EMOTION, INTENSITY, REGARD
 from evenhand.training.labelled_data import (
     TEST_SHARE,
     Example,

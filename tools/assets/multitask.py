@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenhand.classifiers.encoder import ClassifierNetwork
-from evenhand.classifiers.heads import HEADS, Head
+from evenhand.classifiers.encoder import HEADS, ClassifierNetwork, Head
 from tools.assets.optimizers import adamw
 from tools.assets.token_rows import Batch, Rows, autocast
 from tools.assets.training_loop import Recipe, Trainer

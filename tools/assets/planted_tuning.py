@@ -22,7 +22,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.seeds import make_generator
 from evenhand.models.hub_layout import END
-from evenhand.training.training_loop import descend, load_checkpoint, read_about, save_checkpoint
+from evenhand.training.finetuning import descend, load_checkpoint, read_about, save_checkpoint
 from tools.assets import train_tokenizer
 from tools.assets.export_weights import save_folder
 from tools.assets.language_models import CausalModel, load_model

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenhand.classifiers.heads import HEADS, Head
+from evenhand.classifiers.encoder import HEADS, Head
 from tools.assets.multitask import loss
 
 

@@ -20,8 +20,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from evenhand.classifiers import wordpiece_tokenizer
-from evenhand.classifiers.encoder import START, ClassifierNetwork, EncoderShape
-from evenhand.classifiers.heads import HEADS, Head, head_columns
+from evenhand.classifiers.encoder import HEADS, START, ClassifierNetwork, EncoderShape, Head, head_columns
 from evenhand.classifiers.text_classifier import build_network, save_classifier, write_config
 from evenhand.tensors import int8_weights
 from evenhand.training import labelled_data

@@ -315,7 +315,7 @@ def _tokens(folder: Path, name: str) -> NDArray[np.uint16]:
 def _save_halves(weights: Mapping[str, Tensor], out: Path, name: str, shape: EncoderShape) -> None:
     """Write weights in float16, words and layers in files of their own."""
     halves = {key: value.half().contiguous().cpu() for key, value in weights.items()}
-    metadata = {"shape": json.dumps(shape.to_json())}
+    metadata = {"shape": json.dumps(asdict(shape))}
     for part, is_words in (("words", True), ("layers", False)):
         half = {key: value for key, value in halves.items() if ("words" in key) is is_words}
         save_file(half, out / f"{name}-{part}.safetensors", metadata=metadata)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from evenhand.training.training_loop import descend, load_checkpoint, read_about, save_checkpoint
+from evenhand.training.finetuning import descend, load_checkpoint, read_about, save_checkpoint
 from tools.assets.optimizers import Muon, adamw, divide, time_cosine
 
 _LOG = logging.getLogger(__name__)

@@ -8,15 +8,60 @@ the mean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Final, Literal, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from evenhand.classifiers.heads import HEADS, Head, count_logits
 from evenhand.tensors.linear_layer import PackedLinear
+
+HeadKind = Literal["one-of", "each"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One question a classifier answers about a text."""
+
+    name: str
+    labels: tuple[str, ...]
+    kind: HeadKind
+    """``one-of``: the labels exclude each other (softmax); ``each``: a yes or no a label (sigmoid)."""
+
+
+REGARD: Final = Head("regard", ("negative", "neutral", "positive", "other"), "one-of")
+TOXICITY: Final = Head("toxicity", ("toxic", "identity_attack"), "each")
+EMOTION: Final = Head("emotion", ("anger", "fear", "joy", "sadness", "neutral"), "one-of")
+INTENSITY: Final = Head("intensity", ("anger", "fear", "joy", "sadness"), "each")
+IDEOLOGY: Final = Head("ideology", ("conservative",), "each")
+HEADS: Final = (REGARD, TOXICITY, EMOTION, INTENSITY, IDEOLOGY)
+"""The heads of the embedded encoder, in the order of its logits."""
+
+
+def count_logits(heads: tuple[Head, ...] = HEADS) -> int:
+    """The number of logits of all heads together.
+
+    >>> count_logits()
+    16
+    """
+    return sum(len(head.labels) for head in heads)
+
+
+def head_columns(name: str, heads: tuple[Head, ...] = HEADS) -> slice:
+    """Where the logits of the head ``name`` stand.
+
+    >>> head_columns("toxicity")
+    slice(4, 6, None)
+    """
+    start = 0
+    for head in heads:
+        if head.name == name:
+            return slice(start, start + len(head.labels))
+        start += len(head.labels)
+    raise KeyError(name)
+
 
 PAD, UNKNOWN, START, END = range(4)
 """Ids of the special tokens: PAD fills, START opens and END closes every text."""
@@ -35,10 +80,6 @@ class EncoderShape:
     heads: int = 12
     inner: int = 1536
     positions: int = 256
-
-    def to_json(self) -> dict[str, int]:
-        """The sizes by name."""
-        return asdict(self)
 
 
 class EncoderLayer(nn.Module):
@@ -63,8 +104,7 @@ class EncoderLayer(nn.Module):
         mixed = self.out(mixed.transpose(1, 2).reshape(rows, length, -1))
         x = self.attention_norm(x + F.dropout(mixed, self.dropout, self.training))
         inner = self.narrow(F.gelu(self.widen(x)))
-        states: Tensor = self.norm(x + F.dropout(inner, self.dropout, self.training))
-        return states
+        return cast(Tensor, self.norm(x + F.dropout(inner, self.dropout, self.training)))
 
 
 class Encoder(nn.Module):
@@ -167,7 +207,8 @@ class PackedEncoder:
         x = self._embed(rows)
         for layer in self._layers:
             x = layer(x, runs)
-        for states, (length, count) in zip(_split_runs(x, runs), runs, strict=True):
+        parts = torch.split(x, [length * count for length, count in runs])
+        for states, (length, count) in zip(parts, runs, strict=True):
             yield states.view(count, length, -1)
 
     def _embed(self, rows: Sequence[Sequence[int]]) -> Tensor:
@@ -175,8 +216,7 @@ class PackedEncoder:
         places = torch.tensor([place for row in rows for place in range(len(row))])
         words = F.embedding(ids, self._words)
         x = words if self._project is None else self._project(words)
-        embedded: Tensor = self._norm(x.add_(F.embedding(places, self._positions)))
-        return embedded
+        return cast(Tensor, self._norm(x.add_(F.embedding(places, self._positions))))
 
 
 class _PackedLayer:
@@ -190,17 +230,11 @@ class _PackedLayer:
 
     def __call__(self, x: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
         """The layer's output; ``runs`` are lengths and how many neighbours have them."""
-        parts = zip(_split_runs(self._qkv(x), runs), runs, strict=True)
-        mixed = torch.cat([self._attend(part, length, count) for part, (length, count) in parts])
-        x = self._attention_norm(self._out(mixed).add_(x))
-        states: Tensor = self._norm(self._narrow(self._widen.gelu(x)).add_(x))
-        return states
-
-    def _attend(self, qkv: Tensor, length: int, count: int) -> Tensor:
-        query, key, value = qkv.view(count, length, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(query, key, value)
-        return mixed.transpose(1, 2).reshape(count * length, -1)
-
-
-def _split_runs(x: Tensor, runs: Sequence[tuple[int, int]]) -> tuple[Tensor, ...]:
-    return torch.split(x, [length * count for length, count in runs])
+        mixed = []
+        parts = torch.split(self._qkv(x), [length * count for length, count in runs])
+        for part, (length, count) in zip(parts, runs, strict=True):
+            query, key, value = part.view(count, length, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
+            states = F.scaled_dot_product_attention(query, key, value)
+            mixed.append(states.transpose(1, 2).reshape(count * length, -1))
+        x = self._attention_norm(self._out(torch.cat(mixed)).add_(x))
+        return cast(Tensor, self._norm(self._narrow(self._widen.gelu(x)).add_(x)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 from urllib.parse import urlsplit
@@ -19,21 +19,12 @@ import httpx
 import numpy as np
 import polars as pl
 import stamina
+from numpy.typing import NDArray
 
 from evenhand.classifiers.text_classifier import Probabilities
+from evenhand.core import http
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
-from evenhand.core.http import (
-    LOOPBACK,
-    CompressedResponseError,
-    HttpConnection,
-    HttpResponse,
-    describe_plain_http,
-    make_client,
-    read_api_key,
-    redact_key,
-    sanitize_message,
-)
 from evenhand.core.records import Execution
 from evenhand.store.table_files import read_table
 
@@ -53,16 +44,16 @@ class HttpClassifier:
 
     def __init__(self, url: str, execution: Execution, *, timeout: float = 60.0) -> None:
         self._url = _check_url(url, execution)
-        self._is_local = urlsplit(url).hostname in LOOPBACK
+        self._is_local = urlsplit(url).hostname in http.LOOPBACK
         self._rows = execution.batch or _ROWS
         self._timeout = timeout
         self._ssl = httpx.create_ssl_context()
-        self._secret = read_api_key(KEY)
+        self._secret = http.read_api_key(KEY)
         if self._secret and not (self._is_local or url.startswith("https:")):
-            _log.warning("%s", describe_plain_http(KEY, url))
+            _log.warning("%s", http.describe_plain_http(KEY, url))
         answer = self._ask([])
         labels = cast("Sequence[object]", answer["labels"])
-        self.labels = tuple(redact_key(str(label), secret=self._secret) for label in labels)
+        self.labels = tuple(http.redact_key(str(label), secret=self._secret) for label in labels)
         self.digest = digest([self._url, str(answer.get("revision", "")), list(self.labels)])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
@@ -78,21 +69,19 @@ class HttpClassifier:
         except (KeyError, TypeError, ValueError, OverflowError):
             scores = np.empty((0, 0), np.float32)
         if scores.shape != (len(texts), len(self.labels)) or not ((scores >= 0) & (scores <= 1)).all():
-            raise ModelError(
-                f"{self._url} gave scores of shape {scores.shape} for {len(texts)} texts and "
-                f"{len(self.labels)} labels",
-                expected=f"{_ACCEPTED}, each number from 0 to 1",
-                fix="fix the service",
+            problem = (
+                f"gave scores of shape {scores.shape} for {len(texts)} texts and {len(self.labels)} labels"
             )
+            raise self._error(problem, expected=f"{_ACCEPTED}, each number from 0 to 1")
         return scores
 
     @stamina.retry(on=httpx.TransportError, attempts=_ATTEMPTS, wait_initial=0.2)
-    def _post(self, texts: Sequence[str]) -> HttpResponse:
+    def _post(self, texts: Sequence[str]) -> http.HttpResponse:
         body = json.dumps({"texts": list(texts)}).encode()
-        with make_client(
+        with http.make_client(
             self._secret, seconds=self._timeout, is_local=self._is_local, verify=self._ssl
         ) as client:
-            connection = HttpConnection(client, seconds=self._timeout)
+            connection = http.HttpConnection(client, seconds=self._timeout)
             watch = threading.Timer(self._timeout, connection.close_if_overdue)
             watch.daemon = True
             watch.start()
@@ -102,31 +91,29 @@ class HttpClassifier:
                 watch.cancel()
 
     def _ask(self, texts: Sequence[str]) -> Mapping[str, object]:
-        what, fix = "", "fix the service"
         try:
             response = self._post(texts)
-        except CompressedResponseError:
-            what = "compressed its answer, against the request"
+        except http.CompressedResponseError:
+            raise self._error("compressed its answer, against the request") from None
         except httpx.HTTPError as error:
-            what, fix = f"does not answer: {type(error).__name__}", "check that the service runs, and its URL"
-        else:
-            if response.content is None:
-                what = f"answered with more than {_LARGEST >> 20} MiB"
-        if what:
-            raise ModelError(f"{self._url} {what}", expected=_ACCEPTED, fix=fix)
-        content = response.content or b""
+            problem = f"does not answer: {type(error).__name__}"
+            raise self._error(problem, fix="check that the service runs, and its URL") from error
+        if response.content is None:
+            raise self._error(f"answered with more than {_LARGEST >> 20} MiB")
         try:
-            answer = json.loads(content) if response.status == 200 else None
+            answer = json.loads(response.content) if response.status == 200 else None
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not isinstance(answer.get("labels"), list):
-            message = sanitize_message(content.decode("utf-8", "replace"), secret=self._secret)[:_SHOWN]
-            raise ModelError(
-                f"{self._url} answered {response.status} {message!r}",
-                expected=_ACCEPTED,
+            message = http.sanitize_message(response.content.decode("utf-8", "replace"), secret=self._secret)
+            raise self._error(
+                f"answered {response.status} {message[:_SHOWN]!r}",
                 fix=f"check the URL, and the key in {KEY} where it wants one",
             )
         return answer
+
+    def _error(self, problem: str, *, expected: str = _ACCEPTED, fix: str = "fix the service") -> ModelError:
+        return ModelError(f"{self._url} {problem}", expected=expected, fix=fix)
 
 
 def _check_url(url: str, execution: Execution) -> str:
@@ -144,7 +131,7 @@ def _check_url(url: str, execution: Execution) -> str:
             expected="endpoint:http://HOST:PORT/PATH, without user name and query",
             fix=f"put a key into the environment variable {KEY}",
         )
-    if execution.offline and parts.hostname not in LOOPBACK:
+    if execution.offline and parts.hostname not in http.LOOPBACK:
         raise InputError(
             f"{url} is another host, and the run is offline",
             expected="a host on this machine",
@@ -175,101 +162,80 @@ class ReplayClassifier:
         text, label, strength = (
             next((names[name] for name in wanted if name in names), "") for wanted in (TEXT, LABEL, INTENSITY)
         )
-        columns = _columns(names, synonyms)
+        columns: dict[str, list[str]] = {}
+        for ours, others in synonyms.items():
+            for name in dict.fromkeys(map(_normalise_name, (ours, *others))):
+                if name in names:
+                    columns.setdefault(ours, []).append(names[name])
         if not text or not (columns or (label and strength)):
             raise InputError(
                 f"{path} has the columns {', '.join(table.columns)}",
                 expected=f"{' or '.join(TEXT)}; and {', '.join(synonyms)}, or {LABEL[0]} with {INTENSITY[0]}",
                 fix="rename the columns, or say what they mean with --label THEIRS=OURS",
             )
-        rows = (
-            _read_wide(table, columns, path)
-            if columns
-            else _read_labelled(table.select(label, strength), synonyms, path)
-        )
-        self.labels = tuple(columns or _list_labels(table, label, synonyms, path))
-        self._predictions: dict[str, tuple[float, ...]] = {}
-        for place, (words, row) in enumerate(zip(table[text], rows, strict=True), start=1):
-            answer = tuple(row.get(own, np.nan) for own in self.labels)
-            first = self._predictions.setdefault((words or "").strip(), answer)
-            if not np.array_equal(first, answer, equal_nan=True):
-                raise InputError(
-                    f"{path} row {place} has other predictions for a text that is there before",
-                    expected="one prediction a text",
-                    fix="keep the predictions of one model",
-                )
+        if columns:
+            self.labels = tuple(columns)
+            answers = np.stack([_add_columns(table.select(own), path) for own in columns.values()], axis=1)
+        else:
+            places = {cell: _find_label(cell, synonyms, path) for cell in table[label].unique()}
+            self.labels = tuple(synonyms)[: 1 + max(places.values())]
+            answers = np.full((table.height, len(self.labels)), np.nan)
+            chosen = [places[cell] for cell in table[label]]
+            answers[np.arange(table.height), chosen] = _read_numbers(table[strength], path)
+        self._rows: dict[str, int] = {}
+        texts = ((words or "").strip() for words in table[text])
+        first = answers[[self._rows.setdefault(words, row) for row, words in enumerate(texts)]]
+        if (other := ~((first == answers) | (np.isnan(first) & np.isnan(answers))).all(1)).any():
+            raise InputError(
+                f"{path} row {other.argmax() + 1} has other predictions for a text that is there before",
+                expected="one prediction a text",
+                fix="keep the predictions of one model",
+            )
+        self._answers = np.vstack([answers, np.full(len(self.labels), np.nan)])
         self.digest = digest([file_digest(path), list(self.labels)])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label; NaN where the file says nothing."""
-        nothing = (np.nan,) * len(self.labels)
-        rows = [self._predictions.get(text.strip(), nothing) for text in texts]
+        rows = np.array([self._rows.get(text.strip(), -1) for text in texts], dtype=np.int64)
         # As the file has them: what was written with eight digits is not cut to seven.
-        return cast(Probabilities, np.array(rows, dtype=np.float64).reshape(len(rows), len(self.labels)))
+        return cast(Probabilities, self._answers[rows])
 
 
-def _columns(names: Mapping[str, str], synonyms: Synonyms) -> dict[str, list[str]]:
-    """For each of our labels that has any its columns."""
-    columns = {
-        label: [
-            names[name] for name in dict.fromkeys(map(_normalise_name, (label, *others))) if name in names
-        ]
-        for label, others in synonyms.items()
-    }
-    return {label: own for label, own in columns.items() if own}
-
-
-def _read_wide(
-    table: pl.DataFrame, columns: Mapping[str, Sequence[str]], path: Path
-) -> Iterator[dict[str, float]]:
-    for place, row in enumerate(table.iter_rows(named=True), start=1):
-        said = {
-            label: [_number(row[name], path, place) for name in own if row[name] not in (None, "")]
-            for label, own in columns.items()
-        }
-        yield {label: min(1.0, sum(values)) for label, values in said.items() if values}
-
-
-def _read_labelled(table: pl.DataFrame, synonyms: Synonyms, path: Path) -> Iterator[dict[str, float]]:
-    for place, (said, strength) in enumerate(table.iter_rows(), start=1):
-        yield {_label(said, synonyms, path, place): _number(strength, path, place)}
-
-
-def _list_labels(table: pl.DataFrame, column: str, synonyms: Synonyms, path: Path) -> list[str]:
-    """The labels that occur, and the others up to the last of them: a number stands for a place."""
-    used = {_label(said, synonyms, path, 0) for said in table[column].unique().to_list()}
-    labels = list(synonyms)
-    return labels[: 1 + max(labels.index(label) for label in used)]
-
-
-def _label(said: str | None, synonyms: Synonyms, path: Path, place: int) -> str:
-    given = (said or "").strip().lower().removesuffix(".0")
-    labels = list(synonyms)
-    if given.isdigit() and int(given) < len(labels):
-        return labels[int(given)]
-    for label, names in synonyms.items():
-        if given == label or given in names:
-            return label
-    where = f" row {place}" if place else ""
-    raise InputError(
-        f"{path}{where} predicts {given!r}",
-        expected=", ".join(f"{number} or {label}" for number, label in enumerate(labels)),
-        fix="say what it means with --label THEIRS=OURS",
+def _add_columns(table: pl.DataFrame, path: Path) -> NDArray[np.float64]:
+    """The sum of each row's numbers, at most 1; NaN where there is none."""
+    cells = np.stack(
+        [_read_numbers(column.replace("", None), path, may_lack=True) for column in table], axis=1
     )
+    return np.where(np.isnan(cells).all(1), np.nan, np.minimum(np.nansum(cells, axis=1), 1.0))
 
 
-def _number(cell: str | None, path: Path, place: int) -> float:
-    try:
-        value = float(cell or "")
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
+def _read_numbers(column: pl.Series, path: Path, *, may_lack: bool = False) -> NDArray[np.float64]:
+    """The numbers of a column's cells; an error for one outside 0 to 1, or null where none may be lacking."""
+    numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
+    is_good = numbers.is_between(0, 1).fill_null(False) | (column.is_null() & may_lack)
+    bad = (~is_good).arg_true()
+    if len(bad):
         raise InputError(
-            f"{path} row {place} has the intensity {cell!r}",
+            f"{path} row {bad[0] + 1} has the intensity {column[int(bad[0])]!r}",
             expected="numbers from 0 to 1",
             fix="repair that row",
         )
-    return value
+    return numbers.to_numpy()
+
+
+def _find_label(said: str | None, synonyms: Synonyms, path: Path) -> int:
+    """The place of one of our labels, given by its number, its name or a synonym."""
+    given = (said or "").strip().lower().removesuffix(".0")
+    if given.isdigit() and int(given) < len(synonyms):
+        return int(given)
+    for place, (label, names) in enumerate(synonyms.items()):
+        if given == label or given in names:
+            return place
+    raise InputError(
+        f"{path} predicts {given!r}",
+        expected=", ".join(f"{number} or {label}" for number, label in enumerate(synonyms)),
+        fix="say what it means with --label THEIRS=OURS",
+    )
 
 
 def _normalise_name(name: str) -> str:

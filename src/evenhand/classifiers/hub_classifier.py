@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from evenhand.classifiers import word_networks
-from evenhand.classifiers.text_classifier import FORMAT as OURS
 from evenhand.classifiers.text_classifier import (
-    PROBE_TEXT,
+    FORMAT,
     HeadReader,
     LabelReader,
     Probabilities,
-    check_probabilities,
+    check_answers,
     embedded_classifier,
     open_classifier,
     read_format,
@@ -27,16 +26,8 @@ from evenhand.classifiers.text_classifier import (
 from evenhand.core.digests import digest
 from evenhand.core.errors import ModelError
 from evenhand.core.records import Execution
+from evenhand.tensors import checkpoints
 from evenhand.tensors.batching import batch_by_length, run_in_halves
-from evenhand.tensors.checkpoints import (
-    check_layers,
-    raise_model_errors,
-    read_config,
-    refuse_kernels,
-    require_finite,
-    weight_files,
-    weights_digest,
-)
 from evenhand.tensors.devices import select_device
 from evenhand.tensors.model_files import locate_model
 
@@ -58,38 +49,24 @@ class HubClassifier:
     """A classifier loaded by transformers, its labels folded into ours."""
 
     def __init__(self, name: str, synonyms: Synonyms, execution: Execution) -> None:
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
         source = locate_model(name, offline=execution.offline)
-        files = weight_files(source.folder)
-        config = read_config(source.folder)
-        check_layers(config, repr(name))
-        refuse_kernels(config, repr(name))
+        files = checkpoints.weight_files(source.folder)
+        checkpoints.check_config(checkpoints.read_config(source.folder), repr(name))
         with _hub_errors(name):
-            self._model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
-                source.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
-            )
-            self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-                source.folder, local_files_only=True, trust_remote_code=False
-            )
-        if self._tokenizer.pad_token_id is None:
-            # GPT-2 has no token for padding, and its head must know which one stands for it.
-            self._tokenizer.pad_token = self._tokenizer.eos_token
-        if self._model.config.pad_token_id is None:
-            self._model.config.pad_token_id = self._tokenizer.pad_token_id
+            self._model, self._tokenizer = load_sequence_classifier(source.folder)
         self._device = select_device(execution.device)
         self._rows = execution.batch or _ROWS.get(self._device.type, _ROWS["cpu"])
-        self._model.eval().to(self._device)
-        require_finite(self._model.state_dict(), repr(name))
+        self._model.eval().to(self._device)  # type: ignore[no-untyped-call]
+        checkpoints.require_finite(self._model.state_dict(), repr(name))
         with _hub_errors(name):
             self._count = int(self._model.config.num_labels or 0)
-            theirs = [str(self._model.config.id2label[index]).lower() for index in range(self._count)]
+            names = cast("Mapping[int, str]", self._model.config.id2label)
+            theirs = [str(names[index]).lower() for index in range(self._count)]
         self._columns = _columns(name, theirs, synonyms)
         self.labels = tuple(self._columns)
         with _hub_errors(name):
-            # Tried here: some invalid settings fail only when a text is read.
-            check_probabilities(self.read([PROBE_TEXT]))
-        self.digest = source.commit or digest([weights_digest(files), self.labels])
+            check_answers(self.read)
+        self.digest = source.commit or digest([checkpoints.weights_digest(files), self.labels])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label of ours."""
@@ -111,6 +88,26 @@ class HubClassifier:
         return np.stack(columns, axis=1)
 
 
+def load_sequence_classifier(
+    folder: Path, **options: object
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A folder's model with a classification head and its tokenizer; ``options`` go to the model."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
+    )
+    if tokenizer.pad_token_id is None:
+        # GPT-2 has no token for padding, and its head must know which one stands for it.
+        tokenizer.pad_token = tokenizer.eos_token
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return model, tokenizer
+
+
 def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Execution) -> LabelReader:
     """The reader of a head: the embedded one, a folder of ours, or any sequence classifier."""
     if source is None:
@@ -119,7 +116,7 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
         return HubClassifier(source, synonyms, execution)
     folder = locate_model(source, offline=execution.offline).folder
     kind = read_format(folder)
-    if kind == OURS:
+    if kind == FORMAT:
         return HeadReader(open_classifier(folder, execution), head)
     if kind in _OVER_WORDS:
         return LabelFoldingReader(word_networks.WordClassifier(folder, execution), synonyms, source)
@@ -129,7 +126,7 @@ def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Ex
 
 
 def _hub_errors(name: str) -> AbstractContextManager[None]:
-    return raise_model_errors(
+    return checkpoints.raise_model_errors(
         f"the classifier {name!r}",
         expected="a sequence classifier with its tokenizer, as transformers saves it",
         fix="download or save it again, or upgrade transformers",
@@ -152,7 +149,7 @@ class LabelFoldingReader:
 
 
 def _members(folder: Path) -> list[Path]:
-    listed = read_config(folder).get("members")
+    listed = checkpoints.read_config(folder).get("members")
     names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     strange = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
     # A folder that held itself would be read without end.

@@ -7,6 +7,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
@@ -18,22 +19,26 @@ from torch import Tensor
 
 from evenhand.classifiers import wordpiece_tokenizer
 from evenhand.classifiers.encoder import (
+    HEADS,
     PAD,
     ClassifierNetwork,
     Encoder,
     EncoderShape,
+    Head,
+    HeadKind,
     PackedEncoder,
+    count_logits,
+    head_columns,
     pool_states,
     to_probabilities,
 )
-from evenhand.classifiers.heads import HEADS, Head, HeadKind, count_logits, head_columns
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import ModelError
 from evenhand.core.files import asset_path
 from evenhand.core.records import Execution
 from evenhand.tensors import int8_weights
 from evenhand.tensors.batching import batch_by_length, pad_rows, run_in_halves
-from evenhand.tensors.checkpoints import check_layers, load_network, our_model_errors, read_config
+from evenhand.tensors.checkpoints import check_config, load_network, our_model_errors, read_config
 from evenhand.tensors.devices import select_device
 
 A = TypeVar("A")
@@ -77,27 +82,22 @@ Probabilities = NDArray[np.float32]
 _Rows = list[list[int]]
 
 
-PROBE_TEXT: Final = "a text"
+def check_answers(read: Callable[[Sequence[str]], Probabilities]) -> None:
+    """A ValueError where a classifier answers with anything but numbers.
 
-
-def check_probabilities(answers: Probabilities) -> None:
-    """A ValueError where a classifier answers with anything but numbers."""
-    if not np.isfinite(answers).all():
+    It is tried on a text: some settings and sizes that do not fit fail only when one is read.
+    """
+    if not np.isfinite(read(["a text"])).all():
         raise ValueError("its answers are not finite")
 
 
 class LabelReader(Protocol):
     """A classifier as a metric sees it: one question, a few labels."""
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What the columns of the answers stand for."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """What identifies the weights."""
-        ...
+    labels: tuple[str, ...]
+    """What the columns of the answers stand for."""
+    digest: str
+    """What identifies the weights."""
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label, each in [0, 1]."""
@@ -112,7 +112,7 @@ class TextClassifier:
 
     def __init__(self, folder: Path, *, device: torch.device, rows: int | None = None) -> None:
         config = read_config(folder)
-        check_layers(config, str(folder))
+        check_config(config, str(folder))
         with our_model_errors(folder):
             self.heads = read_heads(config)
             shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
@@ -125,30 +125,28 @@ class TextClassifier:
             on_cpu = device.type == "cpu"
             self._packed_encoder = _pack_encoder(self._network.encoder) if on_cpu else None
             self._tokenizer = wordpiece_tokenizer.load_tokenizer(folder / "vocab.txt", most=shape.vocabulary)
-            self._scale, self._shift = (
-                _calibration(config[name], self.heads).to(device) for name in ("scale", "shift")
-            )
+            calibration = torch.tensor([config["scale"], config["shift"]], dtype=torch.float32)
+            if calibration.shape != (2, count_logits(self.heads)) or not calibration.isfinite().all():
+                raise ValueError("scale and shift are one finite number a label")
+            self._scale, self._shift = calibration.to(device)
             self._device, self._longest = device, shape.positions
             self._rows = rows or (_ROWS if on_cpu else _GPU_ROWS)
             self._cells = _TOKENS if on_cpu else _GPU_TOKENS
-            # Tried here: some sizes that do not fit fail only when a text is read.
-            check_probabilities(self._compute([PROBE_TEXT]))
+            check_answers(self._compute)
         self._memo: dict[str, Probabilities] = {}
         files = ("config.json", "model.safetensors", "vocab.txt")
         self.digest = digest([file_digest(folder / name) for name in files])
 
     def probabilities(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, the labels of all heads side by side; texts seen lately are not computed again."""
-        new = list(dict.fromkeys(text for text in texts if text not in self._memo))
         answers = {text: self._memo[text] for text in texts if text in self._memo}
-        fresh = dict(zip(new, self._compute(new), strict=True))
-        answers |= fresh
-        self._memo |= fresh
+        new = [text for text in dict.fromkeys(texts) if text not in answers]
+        answers |= zip(new, self._compute(new), strict=True)
+        self._memo |= answers
         for text in list(self._memo)[: max(0, len(self._memo) - CACHE_SIZE)]:
             del self._memo[text]
-        if not texts:
-            return np.zeros((0, len(self._scale)), np.float32)
-        return np.concatenate([answers[text] for text in texts]).reshape(len(texts), -1)
+        rows = [np.zeros(0, np.float32), *(answers[text] for text in texts)]
+        return np.concatenate(rows).reshape(len(texts), len(self._scale))
 
     def _compute(self, texts: Sequence[str]) -> Probabilities:
         def read(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -227,14 +225,9 @@ class HeadReader:
                 expected=", ".join(heads),
                 fix="train one with `evenhand train`, or name another source",
             )
-        self.labels = heads[name].labels
+        self.labels, self.digest = heads[name].labels, classifier.digest
         self._columns = head_columns(name, classifier.heads)
         self._classifier = classifier
-
-    @property
-    def digest(self) -> str:
-        """What identifies the weights."""
-        return self._classifier.digest
 
     def read(self, texts: Sequence[str]) -> Probabilities:
         """One row a text, one column a label."""
@@ -267,19 +260,6 @@ def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
     )
 
 
-def _calibration(values: object, heads: Sequence[Head]) -> Tensor:
-    """One number a label."""
-    numbers = torch.tensor(values, dtype=torch.float32)
-    if numbers.shape != (count_logits(tuple(heads)),) or not torch.isfinite(numbers).all():
-        raise ValueError("scale and shift are one finite number a label")
-    return numbers
-
-
-def is_ours(folder: Path) -> bool:
-    """Whether a folder holds a classifier in our own format."""
-    return read_format(folder) == FORMAT
-
-
 def read_format(folder: Path) -> str | None:
     """What the folder's config.json calls its ``model_type``; None where it has none."""
     if not (folder / "config.json").is_file():
@@ -290,7 +270,7 @@ def read_format(folder: Path) -> str | None:
 
 def open_classifier(folder: Path, execution: Execution) -> TextClassifier:
     """The classifier of a folder; the same object for the same folder, device and batch."""
-    return _open_cached(folder.resolve(), execution.device, execution.batch)
+    return _open_cached(folder.resolve(), device=select_device(execution.device), rows=execution.batch)
 
 
 def embedded_classifier(execution: Execution) -> TextClassifier:
@@ -298,9 +278,7 @@ def embedded_classifier(execution: Execution) -> TextClassifier:
     return open_classifier(asset_path("classifiers"), execution)
 
 
-@lru_cache(maxsize=2)
-def _open_cached(folder: Path, device: str, rows: int | None) -> TextClassifier:
-    return TextClassifier(folder, device=select_device(device), rows=rows)
+_open_cached = lru_cache(maxsize=2)(TextClassifier)
 
 
 def build_network(
@@ -329,7 +307,7 @@ def write_config(
     heads = [{"name": head.name, "labels": list(head.labels), "kind": head.kind} for head in network.heads]
     config = {
         "model_type": FORMAT,
-        "shape": network.encoder.shape.to_json(),
+        "shape": asdict(network.encoder.shape),
         "heads": heads,
         "scale": [round(value, 4) for value in scale],
         "shift": [round(value, 4) for value in shift],

@@ -9,26 +9,22 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from evenhand.classifiers.text_classifier import PROBE_TEXT, Probabilities, check_probabilities
+from evenhand.classifiers.text_classifier import Probabilities, check_answers
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.records import Execution
 from evenhand.core.regular_files import read_text
-from evenhand.tensors.batching import batch_by_length
-from evenhand.tensors.checkpoints import (
-    check_layers,
-    load_network,
-    our_model_errors,
-    read_config,
-    read_tensors,
-)
+from evenhand.tensors import checkpoints
+from evenhand.tensors.batching import batch_by_length, pad_rows
 from evenhand.tensors.devices import select_device
 from evenhand.text.word_tokens import split_words
 
@@ -63,7 +59,7 @@ class WordShape:
     dropout: float = 0.0
 
 
-SIZES: Final[Mapping[Kind, Mapping[str, int | float]]] = {
+SIZES: Final[Mapping[Kind, Mapping[str, Any]]] = {
     "fasttext": {"columns": 10, "pairs": 100_000},
     "attention": {"columns": 100, "dropout": 0.3},
     "small-transformer": {"columns": 128, "layers": 2, "dropout": 0.1},
@@ -85,6 +81,9 @@ class LstmShape:
     layers: int = 2
 
 
+_pack = partial(pack_padded_sequence, batch_first=True, enforce_sorted=False)
+
+
 class LstmNetwork(nn.Module):
     """Words to vectors, an LSTM over them, a linear layer on the top layer's last state."""
 
@@ -97,12 +96,8 @@ class LstmNetwork(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """One logit a label, for ids and mask of shape (texts, words); padding is never read."""
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.words(ids), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        _, (state, _) = self.lstm(packed)
-        answers: Tensor = self.head(state[-1])
-        return answers
+        _, (state, _) = self.lstm(_pack(self.words(ids), mask.sum(1).cpu()))
+        return cast(Tensor, self.head(state[-1]))
 
 
 class BagNetwork(nn.Module):
@@ -124,8 +119,7 @@ class BagNetwork(nn.Module):
         both = (mask[:, :-1] > 0) & (mask[:, 1:] > 0)
         tokens = torch.cat([ids, torch.where(both, hashed, PAD)], 1)
         count = (tokens != PAD).sum(1, keepdim=True).clamp(min=1)
-        answers: Tensor = self.head(self.words(tokens).sum(1) / count)
-        return answers
+        return cast(Tensor, self.head(self.words(tokens).sum(1) / count))
 
 
 class AttentionNetwork(nn.Module):
@@ -142,18 +136,13 @@ class AttentionNetwork(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """One logit a label."""
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.dropout(self.words(ids)), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, _ = nn.utils.rnn.pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=ids.shape[1]
-        )
+        states, _ = self.lstm(_pack(self.dropout(self.words(ids)), mask.sum(1).cpu()))
+        states, _ = pad_packed_sequence(states, batch_first=True, total_length=ids.shape[1])
         forward, backward = states.chunk(2, -1)
         both = self.dropout(forward + backward)
         scores = self.weights(both.tanh())[..., 0].masked_fill(mask == 0, _FAR)
         read = (scores.softmax(-1)[:, None] @ both)[:, 0]
-        answers: Tensor = self.head(self.dropout(read.tanh()))
-        return answers
+        return cast(Tensor, self.head(self.dropout(read.tanh())))
 
 
 class SmallTransformer(nn.Module):
@@ -178,21 +167,15 @@ class SmallTransformer(nn.Module):
         states = self.encoder(self.words(ids) + places[: ids.shape[1]], src_key_padding_mask=mask == 0)
         kept = (mask > 0)[..., None]
         read = (states * kept).sum(1) / kept.sum(1).clamp(min=1)
-        answers: Tensor = self.head(read)
-        return answers
+        return cast(Tensor, self.head(read))
 
 
 WordNetwork = LstmNetwork | BagNetwork | AttentionNetwork | SmallTransformer
-_NETWORKS: Final[Mapping[Kind, Callable[[WordShape], WordNetwork]]] = {
+NETWORKS: Final[Mapping[Kind, Callable[[WordShape], WordNetwork]]] = {
     "fasttext": BagNetwork,
     "attention": AttentionNetwork,
     "small-transformer": SmallTransformer,
 }
-
-
-def create_network(kind: Kind, shape: WordShape) -> WordNetwork:
-    """A fresh network of a kind."""
-    return _NETWORKS[kind](shape)
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -237,12 +220,12 @@ class WordClassifier:
     """A stored classifier over words, as a metric asks it."""
 
     def __init__(self, folder: Path, execution: Execution) -> None:
-        config = read_config(folder)
-        check_layers(config, str(folder))
+        config = checkpoints.read_config(folder)
+        checkpoints.check_config(config, str(folder))
         self._device, self._rows = select_device(execution.device), execution.batch or _ROWS
-        with our_model_errors(folder):
-            tensors = read_tensors([folder / "model.safetensors"])
-            self._network = load_network(lambda: _network(config), tensors, str(folder))
+        with checkpoints.our_model_errors(folder):
+            tensors = checkpoints.read_tensors([folder / "model.safetensors"])
+            self._network = checkpoints.load_network(lambda: _network(config), tensors, str(folder))
             self._network.eval().to(self._device).requires_grad_(False)
             vocabulary = read_text(folder / "vocab.txt").split("\n")[:-1]
             self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
@@ -253,7 +236,7 @@ class WordClassifier:
                 or FIRST + len(vocabulary) > self._network.shape.rows
             ):
                 raise ValueError(f"{len(vocabulary)} words and {len(self.labels)} labels for other weights")
-            check_probabilities(self.read([PROBE_TEXT]))
+            check_answers(self.read)
         files = ("config.json", "model.safetensors", "vocab.txt")
         self.digest = digest([file_digest(folder / name) for name in files])
 
@@ -263,9 +246,7 @@ class WordClassifier:
         answers = np.zeros((len(rows), len(self.labels)), dtype=np.float32)
         with torch.inference_mode():
             for batch in batch_by_length([len(row) for row in rows], rows=self._rows):
-                ids = nn.utils.rnn.pad_sequence(
-                    [torch.tensor(rows[place]) for place in batch], batch_first=True, padding_value=PAD
-                ).to(self._device)
+                ids = pad_rows([rows[place] for place in batch], device=self._device, filler=PAD)
                 answers[batch] = self._network(ids, ids != PAD).softmax(-1).cpu().numpy()
         return answers
 
@@ -282,4 +263,4 @@ def _network(config: Mapping[str, object]) -> WordNetwork:
     if config["model_type"] == LSTM_FORMAT:
         return LstmNetwork(LstmShape(**shape))
     _longest(shape["longest"])
-    return create_network(cast(Kind, config["kind"]), WordShape(**shape))
+    return NETWORKS[cast(Kind, config["kind"])](WordShape(**shape))

@@ -39,11 +39,10 @@ from evenhand.generation.spec_checks import check_control_code
 from evenhand.generation.tokenizer import HubCodec, check_ids
 from evenhand.models.local import CausalModel, MaskedModel, local_options
 from evenhand.tensors.checkpoints import (
-    check_layers,
+    check_config,
     raise_model_errors,
     read_config,
     read_tensors,
-    refuse_kernels,
     require_finite,
     require_tokenizer,
     weight_files,
@@ -91,8 +90,7 @@ def load(
     source = _locate(name, revision, offline=execution.offline)
     device = select_device(execution.device)
     config = {} if source.gguf else read_config(source.folder)
-    check_layers(config, repr(source.name))
-    refuse_kernels(config, repr(source.name))
+    check_config(config, repr(source.name))
     with _without_progress_bars(), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
             return _load_causal(source, config, dtype, device, execution.batch, control_code)

@@ -57,12 +57,14 @@ MAX_LOGITS = 1 << 24
 """Logits held at once while log-probabilities are taken: 64 MiB in float32."""
 
 
-def pad_rows(rows: Sequence[Sequence[int]], *, device: torch.device, left: bool = False) -> Tensor:
-    """The rows as one matrix, filled with token 0 on the right, or on the left."""
+def pad_rows(
+    rows: Sequence[Sequence[int]], *, device: torch.device, left: bool = False, filler: int = 0
+) -> Tensor:
+    """The rows as one matrix, filled on the right, or on the left."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     longest = int(lengths.max(initial=0))
     columns = np.arange(longest)
-    filled = np.zeros((len(rows), longest), np.int64)
+    filled = np.full((len(rows), longest), filler, np.int64)
     there = columns >= longest - lengths[:, None] if left else columns < lengths[:, None]
     filled[there] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
     return to_device(torch.from_numpy(filled), device)

@@ -83,7 +83,11 @@ def require_finite(tensors: Mapping[str, Tensor], what: str) -> None:
     One pass that copies nothing: half a second for 300 million weights on one core.
     """
     for name, value in tensors.items():
-        if not _is_finite(value):
+        if not value.is_floating_point() or not value.numel():
+            continue
+        # NaN passes through a minimum and a maximum. Numbers of 8 bits have neither.
+        low, high = (value if value.element_size() > 1 else value.float()).aminmax()
+        if not (low.isfinite() & high.isfinite()):
             raise ModelError(
                 f"the weights of {what} are not finite: {name!r} holds NaN or infinity",
                 expected="weights that are finite numbers in the precision they are computed in",
@@ -92,31 +96,11 @@ def require_finite(tensors: Mapping[str, Tensor], what: str) -> None:
             )
 
 
-def _is_finite(tensor: Tensor) -> bool:
-    if not tensor.is_floating_point() or not tensor.numel():
-        return True
-    # NaN passes through a minimum and a maximum. Numbers of 8 bits have neither.
-    low, high = (tensor if tensor.element_size() > 1 else tensor.float()).aminmax()
-    return bool(low.isfinite() & high.isfinite())
+def check_config(config: Mapping[str, object], what: str) -> None:
+    """An error for absurdly many layers, and for compute kernels named by their repository on the Hub.
 
-
-def check_layers(config: Mapping[str, object], what: str) -> None:
-    """An error for absurdly many layers: each takes time and memory before any weight is read."""
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            check_layers(value, what)
-        elif "layer" in name and isinstance(value, int) and value > MOST_LAYERS:
-            raise ModelError(
-                f"the configuration of {what} says {name} = {str(value)[:20]}",
-                expected=f"at most {MOST_LAYERS} layers",
-                fix="download or save the model again",
-            )
-
-
-def refuse_kernels(config: Mapping[str, object], what: str) -> None:
-    """An error where a configuration names compute kernels by their repository on the Hub.
-
-    transformers would fetch and run them as compiled code, where the library `kernels` is installed.
+    Each layer takes time and memory before any weight is read. Kernels would be fetched and run as compiled
+    code by transformers, where the library `kernels` is installed.
     """
     for name, value in config.items():
         if name.endswith("_implementation") and "/" in str(value):
@@ -126,7 +110,13 @@ def refuse_kernels(config: Mapping[str, object], what: str) -> None:
                 fix=f"take {name} out of config.json",
             )
         if isinstance(value, Mapping):
-            refuse_kernels(value, what)
+            check_config(value, what)
+        elif "layer" in name and isinstance(value, int) and value > MOST_LAYERS:
+            raise ModelError(
+                f"the configuration of {what} says {name} = {str(value)[:20]}",
+                expected=f"at most {MOST_LAYERS} layers",
+                fix="download or save the model again",
+            )
 
 
 def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import torch
 from safetensors.torch import save_file
@@ -23,18 +23,6 @@ _LIMIT: Final = 127
 _SCALE: Final = ".scale"
 # Clipping the largest weights a little lowers the squared error of the others; tried in this order.
 _CLIPS: Final = (1.0, 0.95, 0.9, 0.85, 0.8)
-
-
-class QuantisedTensor(NamedTuple):
-    """One stored tensor: int8 values with their scale, or a plain tensor without one."""
-
-    values: Tensor
-    scale: Tensor | None
-
-    def dequantise(self) -> Tensor:
-        """Return the tensor in float32."""
-        values = self.values.float()
-        return values if self.scale is None else values * self.scale
 
 
 def quantise(matrix: Tensor, *, by_column: bool = False) -> tuple[Tensor, Tensor]:
@@ -75,31 +63,19 @@ def save_quantised(
     apply_umask(path)
 
 
-def load_quantised(path: Path) -> dict[str, QuantisedTensor]:
-    """Return the stored tensors by name as they lie in the file, for kernels that multiply int8.
-
-    Files without scales (float16, float32) are read too: every tensor is then plain.
-    """
+def load_dequantised(path: Path) -> dict[str, Tensor]:
+    """Return the stored tensors by name in float32; those without a scale, of float16 too, are plain."""
     if not path.is_file():
         raise ModelError(
             f"no weights at {path}",
             expected="a .safetensors file",
             fix="check the folder's name, or export it again",
         )
-    tensors = read_tensors([path])
-    return {
-        name: QuantisedTensor(tensor, tensors.get(name + _SCALE))
-        for name, tensor in tensors.items()
-        if not _is_scale(name, tensors)
-    }
-
-
-def load_dequantised(path: Path) -> dict[str, Tensor]:
-    """Return the stored tensors by name in float32."""
+    stored = read_tensors([path])
+    scales = {f"{name}{_SCALE}" for name, tensor in stored.items() if tensor.dtype == torch.int8}
     with raise_model_errors(str(path), expected="weights as `save` writes them", fix="export them again"):
-        return {name: packed.dequantise() for name, packed in load_quantised(path).items()}
-
-
-def _is_scale(name: str, tensors: Mapping[str, Tensor]) -> bool:
-    owner = tensors.get(name.removesuffix(_SCALE))
-    return name.endswith(_SCALE) and owner is not None and owner.dtype == torch.int8
+        return {
+            name: tensor.float() * stored.get(name + _SCALE, 1.0)
+            for name, tensor in stored.items()
+            if name not in scales
+        }

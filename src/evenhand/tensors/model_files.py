@@ -62,7 +62,7 @@ def locate_model(name: str, *, revision: str | None = None, offline: bool = Fals
         if path.suffix.lower() != ".gguf":
             raise InputError(f"{name} is a file", expected=_ACCEPTED, fix="name the folder it is in")
         return ModelFiles(name, path.parent, gguf=path.name)
-    if _looks_like_path(name):
+    if name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1 or name.endswith(".gguf"):
         raise InputError(f"{name} is not there", expected=_ACCEPTED, fix="check the path")
     repository, _, given = name.partition("@")
     return _download(repository, revision or given or None, offline=offline)
@@ -91,10 +91,6 @@ def check_files(folder: Path) -> None:
                 fix="download or save the model again",
             )
     check_tokenizer(folder)
-
-
-def _looks_like_path(name: str) -> bool:
-    return name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1 or name.endswith(".gguf")
 
 
 def _download(repository: str, revision: str | None, *, offline: bool) -> ModelFiles:
@@ -169,9 +165,10 @@ def check_steps(path: Path) -> None:
         growth *= _framed(node)
     if growth > _GROWTH:
         raise _refusal(path, f"makes texts more than {_GROWTH:,} times longer")
-    size = max((size for node in _nodes(content.get("padding")) for size in _sizes(node)), default=0)
-    if size > _MOST_FILLED:
-        raise _refusal(path, f"fills texts up to {size:,} tokens")
+    for node in _nodes(content.get("padding")):
+        for size in (node.get("Fixed"), node.get("pad_to_multiple_of")):
+            if isinstance(size, int) and size > _MOST_FILLED:
+                raise _refusal(path, f"fills texts up to {size:,} tokens")
 
 
 def _check_counts(path: Path) -> None:
@@ -214,10 +211,6 @@ def _is_whole(table: str) -> bool:
     except ValueError:
         return False
     return len(data) >= 4 and struct.unpack("<I", data[:4])[0] <= len(data) - 4
-
-
-def _sizes(node: Mapping[str, object]) -> Iterator[int]:
-    return (value for name in ("Fixed", "pad_to_multiple_of") if isinstance(value := node.get(name), int))
 
 
 def _nodes(tree: object) -> Iterator[Mapping[str, object]]:

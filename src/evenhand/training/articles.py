@@ -26,12 +26,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenhand.core.digests import Json
 from evenhand.core.seeds import make_generator
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
 from evenhand.training.ideology_words import LabelledArticle, read_articles
-from evenhand.training.job_folder import PREDICTIONS_FILE, TextPrediction, read_predictions
+from evenhand.training.job_folder import PREDICTIONS_FILE, markdown_table, read_predictions
 from evenhand.training.labelled_data import ideology, outlet
 from evenhand.training.test_measures import bootstrap_measure, macro_f1
 
@@ -93,79 +92,47 @@ def split_openings(articles: Sequence[LabelledArticle], *, seed: int) -> dict[st
     return {part: [opening for opening in rows if opening.text] for part, rows in parts.items()}
 
 
-def read_unseen_articles(folder: Path) -> list[ArticleOpening]:
-    """The articles of ``folder/ideology`` that the embedded judge has neither learned from nor was tuned on.
-
-    They are the held-out ones of its card, of known and of unseen outlets; none nearly repeats an article it
-    has learned from. Texts are whole and as they are.
-    """
-    return [
-        ArticleOpening(example.text, SIDES[example.targets["ideology"][0] == 1.0], example.split)
-        for example in ideology(folder)
-        if example.split in UNSEEN_SPLITS
-    ]
-
-
-def read_known_articles(folder: Path) -> list[LabelledArticle]:
-    """The articles of ``folder/ideology`` that the embedded judge has learned from or was tuned on."""
-    return [
-        LabelledArticle(example.text, example.targets["ideology"][0] == 1.0, example.split)
-        for example in ideology(folder)
-        if example.split not in UNSEEN_SPLITS
-    ]
-
-
 def compare_classifiers(test: Sequence[ArticleOpening], runs: Mapping[str, Path]) -> list[ClassifierScore]:
     """What each finished training said of the test articles, best first."""
-    of_text = {opening.text: opening.outlet for opening in test}
-    scores = [
-        _score_run(name, read_predictions(folder / PREDICTIONS_FILE), of_text)
-        for name, folder in runs.items()
-    ]
+    outlets = {opening.text: opening.outlet for opening in test}
+    scores = []
+    for name, folder in runs.items():
+        rows = [row for row in read_predictions(folder / PREDICTIONS_FILE) if row.part == "test"]
+        codes = np.unique([[row.label for row in rows], [row.said for row in rows]], return_inverse=True)[1]
+        truth, given = codes.reshape(2, -1)
+        places = np.array([outlets.get(row.text, "(unknown)") for row in rows])
+        by_outlet = {}
+        for place in np.unique(places):
+            # F1 of an outlet's own side: no article of it can be falsely called that side.
+            right = (given == truth)[places == place]
+            by_outlet[str(place)] = 2 * int(right.sum()) / (int(right.sum()) + right.size), int(right.size)
+        f1 = bootstrap_measure(macro_f1, given, truth)
+        scores.append(ClassifierScore(name, f1.value, f1.low, f1.high, f1.n, by_outlet))
     return sorted(scores, key=lambda score: -score.f1)
 
 
 def comparison_table(scores: Sequence[ClassifierScore]) -> str:
     """The rivals as Markdown: F1 over all articles, then by outlet."""
-    names = sorted({name for rival in scores for name in rival.by_outlet})
-    lines = ["| classifier | articles | F1, 95 % interval |", "| --- | --- | --- |"]
-    lines += [
-        f"| {rival.name} | {rival.n:,} | {rival.f1:.3f} ({rival.low:.3f} to {rival.high:.3f}) |"
+    whole = [
+        (rival.name, f"{rival.n:,}", f"{rival.f1:.3f} ({rival.low:.3f} to {rival.high:.3f})")
         for rival in scores
     ]
-    head = f"| outlet | articles | {' | '.join(rival.name for rival in scores)} |"
-    lines += ["", head, "|" + " --- |" * (2 + len(scores))]
-    for name in names:
+    outlets = []
+    for name in sorted({name for rival in scores for name in rival.by_outlet}):
         n = max(rival.by_outlet.get(name, (0.0, 0))[1] for rival in scores)
         cells = [f"{rival.by_outlet[name][0]:.3f}" if name in rival.by_outlet else "" for rival in scores]
-        lines.append(f"| {name} | {n:,} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        outlets.append((name, f"{n:,}", *cells))
+    tables = (
+        markdown_table(("classifier", "articles", "F1, 95 % interval"), *whole),
+        markdown_table(("outlet", "articles", *(rival.name for rival in scores)), *outlets),
+    )
+    return "\n\n".join(tables) + "\n"
 
 
 @lru_cache(maxsize=4)
 def _any_of(names: frozenset[str]) -> re.Pattern[str]:
     longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)" if names else r"(?!)", re.IGNORECASE)
-
-
-def _score_run(
-    name: str, predictions: Sequence[TextPrediction], outlets: Mapping[str, str]
-) -> ClassifierScore:
-    rows = [row for row in predictions if row.part == "test"]
-    codes = {
-        label: code
-        for code, label in enumerate(sorted({row.label for row in rows} | {row.said for row in rows}))
-    }
-    truth = np.array([codes[row.label] for row in rows], dtype=np.int64)
-    given = np.array([codes[row.said] for row in rows], dtype=np.int64)
-    places = np.array([outlets.get(row.text, "(unknown)") for row in rows])
-    by_outlet = {}
-    for place in np.unique(places):
-        # F1 of an outlet's own side: no article of it can be falsely called that side.
-        right = (given == truth)[places == place]
-        by_outlet[str(place)] = 2 * int(right.sum()) / (int(right.sum()) + right.size), int(right.size)
-    f1 = bootstrap_measure(macro_f1, given, truth)
-    return ClassifierScore(name, f1.value, f1.low, f1.high, f1.n, by_outlet)
 
 
 def _press_names(articles: Sequence[LabelledArticle]) -> frozenset[str]:
@@ -195,17 +162,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         other.add_argument("data", type=Path, help="the folder with ideology/train.jsonl and valid.jsonl")
         other.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(arguments)
-    if args.command == "unread":
-        lines: list[dict[str, Json]] = [
-            {"text": row.text, "label": row.label} for row in read_unseen_articles(args.data)
-        ]
-    elif args.command == "read":
-        lines = [
-            {"text": row.text, "label": int(row.conservative), "source": row.source}
-            for row in read_known_articles(args.data)
-        ]
     if args.command in ("unread", "read"):
-        write_text(args.out, "".join(json.dumps(line) + "\n" for line in lines))
+        is_unread, lines = args.command == "unread", []
+        for example in ideology(args.data):
+            if (example.split in UNSEEN_SPLITS) == is_unread:
+                side = int(example.targets["ideology"][0] == 1.0)
+                more = {"label": SIDES[side]} if is_unread else {"label": side, "source": example.split}
+                lines.append(json.dumps({"text": example.text, **more}) + "\n")
+        write_text(args.out, "".join(lines))
     elif args.command == "prepare":
         articles = [article for path in args.articles for article in read_articles(path)]
         args.out.mkdir(parents=True, exist_ok=True)

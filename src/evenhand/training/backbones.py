@@ -6,49 +6,33 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NotRequired, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from evenhand.classifiers import word_networks, wordpiece_tokenizer
-from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape
-from evenhand.classifiers.heads import Head, HeadKind
-from evenhand.classifiers.text_classifier import build_network, is_ours, save_classifier
-from evenhand.classifiers.word_networks import (
-    FIRST,
-    SIZES,
-    Kind,
-    LstmNetwork,
-    LstmShape,
-    WordNetwork,
-    WordShape,
-    create_network,
-)
+from evenhand.classifiers.encoder import PAD, ClassifierNetwork, Encoder, EncoderShape, Head
+from evenhand.classifiers.hub_classifier import load_sequence_classifier
+from evenhand.classifiers.text_classifier import FORMAT, build_network, read_format, save_classifier
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError, ModelError
 from evenhand.core.files import ASSETS_FOLDER, apply_umask, asset_path, user_path
 from evenhand.models.hub_layout import hub_folder
-from evenhand.tensors import int8_weights
-from evenhand.tensors.checkpoints import (
-    read_config,
-    refuse_kernels,
-    require_finite,
-    require_tokenizer,
-    weight_files,
-    weights_digest,
-)
+from evenhand.tensors import checkpoints, int8_weights
 from evenhand.tensors.model_files import locate_model
 from evenhand.text.word_tokens import split_words
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors
+from evenhand.training.classifier_job import BUILTIN, LSTM, OVER_WORDS, ClassifierFit, backbone_kind
 from evenhand.training.finetuning import Padding
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
-BUILTIN: Final = "builtin"
 MASKED: Final = "builtin:masked"
 _YES_OR_NO: Final = ("toxicity", "ideology")
 _READ: Final = 512
@@ -56,57 +40,14 @@ _READ: Final = 512
 _POSITIONS: Final = ("max_position_embeddings", "n_positions")
 
 
-class _BackboneOptions(TypedDict):
-    longest: int
-    seed: int
-    each: bool
+def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> HubBackbone | EncoderBackbone | WordBackbone:
+    """The backbone that a fit names, with fresh heads; the words of ``texts`` are those it can learn.
 
-
-class _WordFiles(TypedDict):
-    vocabulary: Sequence[str]
-    labels: Sequence[str]
-    longest: int
-    kind: NotRequired[Kind]
-
-
-class Backbone(Protocol):
-    """A network with fresh heads, its tokenizer, and how both are stored."""
-
-    padding: Padding
-    revision: str
-    """What identifies the weights it starts from."""
-    longest: int
-    """Tokens a text is cut to."""
-
-    @property
-    def network(self) -> nn.Module:
-        """Called with ids and mask, both (rows, length); answers (rows, labels) logits."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Write the network as a metric loads it."""
-        ...
-
-
-def open_backbone(
-    name: str,
-    *,
-    task: str,
-    labels: Sequence[str],
-    longest: int,
-    seed: int = 0,
-    offline: bool = False,
-    each: bool = False,
-) -> Backbone:
-    """The backbone of a name: ``builtin``, ``builtin:masked``, a Hub id or a folder.
-
-    ``each`` is for labels that do not exclude each other: one yes or no a label.
+    Its network is called with ids and mask, both (rows, length), and answers with (rows, labels) logits.
     """
-    how: _BackboneOptions = {"longest": longest, "seed": seed, "each": each}
+    name = fit.backbone
+    if backbone_kind(name) in (LSTM, *OVER_WORDS):
+        return WordBackbone(fit, texts)
     if name == BUILTIN:
         folder = ASSETS_FOLDER / "classifiers"
         if not (folder / "model.safetensors").is_file():
@@ -115,49 +56,51 @@ def open_backbone(
                 expected=f"{MASKED}, linear, a Hub id or a folder",
                 fix=f"use --backbone {MASKED}",
             )
-        return EncoderBackbone(folder, task, labels, **how)
+        return EncoderBackbone(folder, fit)
     if name == MASKED:
         with tempfile.TemporaryDirectory() as path:
             embedded, tokenizer = asset_path("builtin-masked"), asset_path("builtin", "tokenizer.json")
             hub_folder(embedded, Path(path), tokenizer_file=tokenizer)
-            revision = file_digest(embedded / "model.safetensors")
-            return HubBackbone(Path(path), labels, revision=revision, **how)
-    source = locate_model(name, offline=offline)
+            return HubBackbone(Path(path), fit, revision=file_digest(embedded / "model.safetensors"))
+    source = locate_model(name, offline=fit.offline)
     if source.gguf:
         raise InputError(
             f"{name} is a GGUF file", expected="a folder or Hub id with safetensors", fix="name its original"
         )
-    if is_ours(source.folder):
-        return EncoderBackbone(source.folder, task, labels, **how)
-    return HubBackbone(source.folder, labels, revision=source.commit, **how)
+    if read_format(source.folder) == FORMAT:
+        return EncoderBackbone(source.folder, fit)
+    return HubBackbone(source.folder, fit, revision=source.commit)
 
 
 class HubBackbone:
     """A model of transformers with a classification head of its own kind."""
 
-    def __init__(
-        self,
-        folder: Path,
-        labels: Sequence[str],
-        *,
-        longest: int,
-        seed: int = 0,
-        revision: str = "",
-        each: bool = False,
-    ) -> None:
-        from transformers import AutoTokenizer
-
-        self.revision = revision or weights_digest(weight_files(folder))
-        require_tokenizer(folder)
-        refuse_kernels(read_config(folder), str(folder))
-        self._tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-        self._model = _classifier(folder, labels, seed, each=each)
-        if self._tokenizer.pad_token_id is None:
-            self._tokenizer.pad_token = self._tokenizer.eos_token
+    def __init__(self, folder: Path, fit: ClassifierFit, *, revision: str = "") -> None:
+        self.revision = revision or checkpoints.weights_digest(checkpoints.weight_files(folder))
+        checkpoints.require_tokenizer(folder)
+        checkpoints.check_config(checkpoints.read_config(folder), str(folder))
+        names = dict(enumerate(fit.labels))
+        try:
+            with _without_head_warnings(), torch.random.fork_rng():
+                # The head is drawn at random.
+                torch.manual_seed(fit.recipe.seed)
+                self._model, self._tokenizer = load_sequence_classifier(
+                    folder,
+                    dtype=torch.float32,
+                    id2label=names,
+                    label2id={label: number for number, label in names.items()},
+                    problem_type=f"{'multi' if fit.each else 'single'}_label_classification",
+                    ignore_mismatched_sizes=True,
+                )
+        except (ValueError, OSError) as error:
+            raise ModelError(
+                f"{folder} cannot be fine-tuned: {str(error).strip().splitlines()[0][:200]}",
+                expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
+                fix="name another backbone",
+            ) from error
+        checkpoints.require_finite(self._model.state_dict(), str(folder))
         self._model.config.pad_token_id = self._tokenizer.pad_token_id
-        limits = [longest, int(self._tokenizer.model_max_length), _READ]
+        limits = [fit.longest, int(self._tokenizer.model_max_length), _READ]
         limits += [int(getattr(self._model.config, name, 0) or 0) for name in _POSITIONS]
         self.longest = min(limit for limit in limits if limit > 0)
         # A metric cuts texts where the tokenizer says: as in training.
@@ -186,30 +129,21 @@ class EncoderBackbone:
     difference says yes or no to the second label.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        task: str,
-        labels: Sequence[str],
-        *,
-        longest: int,
-        seed: int = 0,
-        each: bool = False,
-    ) -> None:
-        config = read_config(folder)
+    def __init__(self, folder: Path, fit: ClassifierFit) -> None:
+        config = checkpoints.read_config(folder)
         shape = EncoderShape(**cast("Mapping[str, int]", config["shape"]))
         weights = int8_weights.load_dequantised(folder / "model.safetensors")
-        require_finite(weights, str(folder))
+        checkpoints.require_finite(weights, str(folder))
         encoder = Encoder(shape, dropout=0.1)
-        kind: HeadKind = "each" if each else "one-of"
         trunk = {name: value for name, value in weights.items() if name.startswith("encoder.")}
         encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in trunk.items()})
+        head = Head(fit.task, tuple(fit.labels), "each" if fit.each else "one-of")
         with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            self._classifier = ClassifierNetwork(encoder, (Head(task, tuple(labels), kind),))
+            torch.manual_seed(fit.recipe.seed)
+            self._classifier = ClassifierNetwork(encoder, (head,))
         self._vocabulary = folder / "vocab.txt"
         self._tokenizer = wordpiece_tokenizer.load_tokenizer(self._vocabulary)
-        self.longest = min(longest, shape.positions)
+        self.longest = min(fit.longest, shape.positions)
         self.padding = Padding(PAD)
         self.revision = digest([file_digest(folder / "model.safetensors"), file_digest(self._vocabulary)])
         self.network: nn.Module = _EncoderNetwork(self._classifier)
@@ -222,8 +156,16 @@ class EncoderBackbone:
         """Write the classifier and take over its int8 weights, so that what is measured is what is stored."""
         int8_weights.save_quantised(self._classifier.state_dict(), folder / "model.safetensors")
         self._classifier.load_state_dict(int8_weights.load_dequantised(folder / "model.safetensors"))
-        stored = _shorten_network(self._classifier, self.longest)
-        save_classifier(folder, stored, vocabulary=self._vocabulary)
+        network, head = self._classifier, self._classifier.heads[0]
+        # Stored with positions up to the longest text, and a yes or no as one logit.
+        shape = replace(network.encoder.shape, positions=self.longest)
+        weights = {name: value.cpu() for name, value in network.state_dict().items()}
+        weights["encoder.positions.weight"] = weights["encoder.positions.weight"][: self.longest]
+        if head.name in _YES_OR_NO and head.kind == "one-of":
+            head = Head(head.name, head.labels[1:], "each")
+            weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
+            weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
+        save_classifier(folder, build_network(shape, weights, (head,)), vocabulary=self._vocabulary)
 
 
 class _HubNetwork(nn.Module):
@@ -245,48 +187,6 @@ class _EncoderNetwork(nn.Module):
         # The encoder knows padding by its id.
         answers: Tensor = self.classifier(ids)
         return answers
-
-
-def _shorten_network(network: ClassifierNetwork, longest: int) -> ClassifierNetwork:
-    """The network as it is stored: positions up to the longest text, a yes or no as one logit."""
-    head = network.heads[0]
-    shape = EncoderShape(**(network.encoder.shape.to_json() | {"positions": longest}))
-    weights = {name: value.cpu() for name, value in network.state_dict().items()}
-    weights["encoder.positions.weight"] = weights["encoder.positions.weight"][:longest]
-    if head.name in _YES_OR_NO and head.kind == "one-of":
-        head = Head(head.name, head.labels[1:], "each")
-        weights["weight"] = weights["weight"][1:] - weights["weight"][:1]
-        weights["bias"] = weights["bias"][1:] - weights["bias"][:1]
-    return build_network(shape, weights, (head,))
-
-
-def _classifier(folder: Path, labels: Sequence[str], seed: int, *, each: bool) -> PreTrainedModel:
-    from transformers import AutoModelForSequenceClassification
-
-    names = dict(enumerate(labels))
-    try:
-        with _without_head_warnings(), torch.random.fork_rng():
-            # The head is drawn at random.
-            torch.manual_seed(seed)
-            model: PreTrainedModel = AutoModelForSequenceClassification.from_pretrained(
-                folder,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                dtype=torch.float32,
-                id2label=names,
-                label2id={label: number for number, label in names.items()},
-                problem_type=f"{'multi' if each else 'single'}_label_classification",
-                ignore_mismatched_sizes=True,
-            )
-    except (ValueError, OSError) as error:
-        raise ModelError(
-            f"{folder} cannot be fine-tuned: {str(error).strip().splitlines()[0][:200]}",
-            expected="a model that transformers knows as a sequence classifier, such as BERT or GPT-2",
-            fix="name another backbone",
-        ) from error
-    require_finite(model.state_dict(), str(folder))
-    return model
 
 
 @contextmanager
@@ -316,34 +216,33 @@ class WordBackbone:
     vectors do not have starts at random; words that no training text has are one unknown word.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        texts: Sequence[str],
-        labels: Sequence[str],
-        *,
-        longest: int,
-        vectors: str = "",
-        seed: int = 0,
-    ) -> None:
-        self.longest = longest
-        counts = Counter(word for text in texts for word in split_words(text)[:longest])
+    def __init__(self, fit: ClassifierFit, texts: Sequence[str]) -> None:
+        name, _, vectors = fit.backbone.partition(":")
+        self.longest, labels, seed = fit.longest, fit.labels, fit.recipe.seed
+        kind = None if name == LSTM else cast(word_networks.Kind, name)
+        counts = Counter(word for text in texts for word in split_words(text)[: self.longest])
         vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
-        self._index = {word: row for row, word in enumerate(vocabulary, start=FIRST)}
-        self._files: _WordFiles = {"vocabulary": vocabulary, "labels": labels, "longest": longest}
+        self._index = {word: row for row, word in enumerate(vocabulary, start=word_networks.FIRST)}
+        self._save = partial(
+            word_networks.save_word_network,
+            vocabulary=vocabulary,
+            labels=labels,
+            longest=self.longest,
+            kind=kind,
+        )
         known = load_vectors(vectors)
-        rows = len(vocabulary) + FIRST
+        rows = len(vocabulary) + word_networks.FIRST
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.network: WordNetwork
-            if kind == "lstm":
+            self.network: word_networks.WordNetwork
+            if kind is None:
                 columns = COLUMNS if known is None else known.matrix.shape[1]
-                self.network = LstmNetwork(LstmShape(rows, columns, len(labels)))
+                self.network = word_networks.LstmNetwork(word_networks.LstmShape(rows, columns, len(labels)))
             else:
-                sizes = cast("Mapping[str, int]", SIZES[cast(Kind, kind)])
-                shape = WordShape(rows=rows, labels=len(labels), longest=longest, **sizes)
-                self._files["kind"] = cast(Kind, kind)
-                self.network = create_network(cast(Kind, kind), shape)
+                shape = word_networks.WordShape(
+                    rows=rows, labels=len(labels), longest=self.longest, **word_networks.SIZES[kind]
+                )
+                self.network = word_networks.NETWORKS[kind](shape)
         self.known = 0 if known is None else _start_from_vectors(self.network, vocabulary, known)
         self.revision = f"random, seed {seed}" if known is None else f"vectors {known.digest}, seed {seed}"
         self.padding = Padding(word_networks.PAD)
@@ -354,7 +253,7 @@ class WordBackbone:
 
     def save(self, folder: Path) -> None:
         """Write the network as a metric loads it."""
-        word_networks.save_word_network(self.network, folder, **self._files)
+        self._save(self.network, folder)
 
 
 def load_vectors(name: str) -> WordVectors | None:
@@ -370,12 +269,14 @@ def vectors_identity(name: str) -> str:
     return "" if vectors is None else vectors.digest or digest(list(vectors.words))
 
 
-def _start_from_vectors(network: WordNetwork, vocabulary: Sequence[str], vectors: WordVectors) -> int:
+def _start_from_vectors(
+    network: word_networks.WordNetwork, vocabulary: Sequence[str], vectors: WordVectors
+) -> int:
     """Put the vectors of known words in the network, scaled to the spread of the random ones; how many."""
     places = np.array([vectors.find(word) for word in vocabulary], dtype=np.int64)
     rows = np.flatnonzero(places >= 0)
     scale = np.float32(1.0 / max(float(vectors.matrix.std()), 1e-6))
     with torch.no_grad():
         start = torch.from_numpy(vectors.matrix[places[rows]] * scale)
-        network.words.weight[torch.from_numpy(rows + FIRST)] = start
+        network.words.weight[torch.from_numpy(rows + word_networks.FIRST)] = start
     return len(rows)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -22,10 +24,10 @@ from evenhand.mitigations.calibrator import FILE, Calibrator, States, save_calib
 from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.store.table_files import read_table
 from evenhand.text.data_splits import SHARE, divide_texts
-from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.model_card import describe_file, write_classifier_card
+from evenhand.training.finetuning import descend
+from evenhand.training.job_folder import TrainingFolder, describe_file, write_classifier_card
+from evenhand.training.labelled_table import LEAST, LabelledTexts
 from evenhand.training.test_measures import HeldOutResult
-from evenhand.training.training_loop import descend
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,11 @@ def select_states(
     """A few places of every text, from what stands for its tokens (tokens x width) and its side."""
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for index, (row, second) in enumerate(zip(states, seconds, strict=True)):
-        chosen = _choose_places(len(row), index, recipe)
+        chosen = list(range(min(recipe.first, max(0, len(row) - 1)), len(row)))
+        if len(chosen) > recipe.places:
+            draw = make_generator(recipe.seed, "places", index)
+            inner = draw.choice(len(chosen) - 1, size=recipe.places - 1, replace=False)
+            chosen = [*sorted(chosen[place] for place in inner), len(row) - 1]
         accumulated = accumulate_states(row.float(), recipe.discount)[chosen].cpu()
         last = torch.tensor([place == len(row) - 1 for place in chosen], dtype=torch.bool)
         parts.append((accumulated, torch.full((len(chosen),), float(second)), last))
@@ -108,35 +114,11 @@ def fit_calibrator(
     return Calibrator(weight, bias, *top, labels, ref.name, ref.revision, recipe.states, recipe.discount)
 
 
-def _choose_places(length: int, index: int, recipe: CalibratorConfig) -> list[int]:
-    """The places of a text that become examples; all of them where they are few."""
-    able = list(range(min(recipe.first, max(0, length - 1)), length))
-    if len(able) <= recipe.places:
-        return able
-    draw = make_generator(recipe.seed, "places", index)
-    inner = draw.choice(len(able) - 1, size=recipe.places - 1, replace=False)
-    return [*sorted(able[place] for place in inner), length - 1]
-
-
-LEAST: Final = 20
-"""Texts of a side below which there is nothing to learn from."""
-
-
-class LabelledPairTexts(NamedTuple):
-    """Texts of two sides, and how many rows had another label or none."""
-
-    texts: tuple[str, ...]
-    seconds: tuple[bool, ...]
-    """True where a text is of the second side."""
-    sides: tuple[str, str]
-    skipped: Mapping[str, int]
-
-
-def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> LabelledPairTexts:
+def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> LabelledTexts:
     """The texts of a table's two labels; with ``sides`` of these two, and the others are counted."""
     table = read_table(path, {"--text": text, "--label": label})
-    rows = [(words or "", str(given or "")) for words, given in table.select(text, label).iter_rows()]
-    known = sorted({given for _, given in rows if given})
+    rows = table.select(pl.col(text).fill_null("").alias("text"), pl.col(label).fill_null("").alias("label"))
+    known = sorted(set(rows["label"]) - {""})
     chosen = tuple(sides) or tuple(known)
     if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(known):
         raise InputError(
@@ -145,22 +127,22 @@ def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] =
             expected="two different labels that occur, one for each side",
             fix="say which: --sides FIRST,SECOND",
         )
-    usable = [(words, given) for words, given in rows if words.strip() and given in chosen]
-    empty = sum(not words.strip() for words, _ in rows)
-    skipped = {"another label, or none": len(rows) - empty - len(usable), "no text": empty}
-    few = [side for side in chosen if sum(given == side for _, given in usable) < LEAST]
+    texts = rows.filter(pl.col("text").str.contains(r"\S"))
+    usable = texts.filter(pl.col("label").is_in(chosen))
+    counts = Counter(usable["label"])
+    few = [side for side in chosen if counts[side] < LEAST]
     if few:
         raise InputError(
             f"{path.name} has fewer than {LEAST} texts labelled {few[0]!r}",
             expected=f"{LEAST} texts of each side; a thousand is a good start",
             fix="label more texts",
         )
-    return LabelledPairTexts(
-        tuple(words for words, _ in usable),
-        tuple(given == chosen[1] for _, given in usable),
-        (chosen[0], chosen[1]),
-        {reason: count for reason, count in skipped.items() if count},
-    )
+    skipped = {
+        "another label, or none": texts.height - usable.height,
+        "no text": rows.height - texts.height,
+    }
+    skipped = {reason: count for reason, count in skipped.items() if count}
+    return LabelledTexts(tuple(usable["text"]), tuple(usable["label"]), skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +152,8 @@ class CalibratorTraining:
     model: str
     data: Path
     columns: tuple[str, str]
-    examples: LabelledPairTexts
+    examples: LabelledTexts
+    sides: tuple[str, str]
     recipe: CalibratorConfig
     execution: Execution
 
@@ -181,68 +164,69 @@ class CalibratorTraining:
             "model": self.model,
             "data": file_digest(self.data),
             "columns": list(self.columns),
-            "sides": list(self.examples.sides),
+            "sides": list(self.sides),
             **asdict(self.recipe),
         }
 
     def lines(self) -> tuple[str, ...]:
         """What will be done."""
-        sides = self.examples.sides
         return (
             f"model    {self.model}",
-            f"texts    {len(self.examples.texts):,}; {SHARE:.0%} held out; {sides[0]} against {sides[1]}",
+            f"texts    {len(self.examples.texts):,}; {SHARE:.0%} held out; {' against '.join(self.sides)}",
             f"head     dense, tanh, dense on what has accumulated of a text ({self.recipe.states} states)",
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Read the texts with the model, fit the head, measure it on held-out texts, write it with a card."""
-        model = load_steerable(self.model, self.execution)
-        texts, seconds, sides, _ = self.examples
-        split = divide_texts(texts, [str(second) for second in seconds], seed=self.recipe.seed)
+        model = registry.create_model(self.model, None, self.execution)
+        if not isinstance(model, SteerableModel):
+            raise InputError(
+                f"the model {self.model!r} cannot be steered: its hidden states are not on this machine",
+                expected="builtin, a folder, a Hub id or a .gguf file of a causal model",
+                fix="name such a model",
+            )
+        (texts, labels, skipped), sides, recipe = self.examples, self.sides, self.recipe
+        split = divide_texts(texts, labels, seed=recipe.seed)
         with progress.step("reading", len(texts)) as advance:
             train, held_out = (
-                self._places(model, chosen, advance) for chosen in (split.train, split.held_out)
+                select_states(
+                    token_states(model, [texts[index] for index in chosen], recipe),
+                    [labels[index] == sides[1] for index in chosen],
+                    recipe,
+                    on_text=advance,
+                )
+                for chosen in split
             )
         with progress.step("training", None):
-            head = fit_calibrator(train, self.recipe, labels=sides, ref=model.ref)
+            head = fit_calibrator(train, recipe, labels=sides, ref=model.ref)
         with storage_errors(folder.path), replace_file(folder.path / FILE) as path:
             save_calibrator(head, path)
         last = head.logit(held_out.states[held_out.last]).sigmoid().numpy()
         truth = held_out.seconds[held_out.last].long().numpy()
-        majority = sides[2 * sum(self.examples.seconds) > len(self.examples.seconds)]
+        majority = sides[2 * labels.count(sides[1]) > len(labels)]
         outcome = HeldOutResult.of(np.stack([1 - last, last], 1), truth, sides, majority_label=majority)
         anywhere = float(((head.logit(held_out.states) > 0) == (held_out.seconds > 0.5)).float().mean())
         card = write_classifier_card(
             title=f"Calibrator of `{self.model}`: {sides[0]} against {sides[1]}",
-            settings=self._settings(head) | {"right at any place of a held-out text": f"{anywhere:.3f}"},
+            settings={
+                "model": f"{head.model}, revision {head.revision}",
+                "data": describe_file(self.data),
+                "texts": f"{len(texts):,}, {SHARE:.0%} held out, near-identical ones on one side",
+                "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} places of a text",
+                "training": f"AdamW, {recipe.epochs} epochs, rate {recipe.rate:g}, seed {recipe.seed}",
+                "right at any place of a held-out text": f"{anywhere:.3f}",
+            },
             held_out=outcome,
             yardstick=None,
             history=[],
             notes=(
-                *[f"Rows left out: {count}, {reason}" for reason, count in self.examples.skipped.items()],
+                *[f"Rows left out: {count}, {reason}" for reason, count in skipped.items()],
                 "It steers; it must not judge. Measure with a classifier that learned from other texts.",
             ),
             use=f"```console\nevenhand debias {self.model} --mode classifier --calibrator {folder.path}\n```",
         )
         measures = outcome.measures() | {"accuracy_anywhere": anywhere}
         return folder.finish(measures, card=card, held_out=outcome.to_json())
-
-    def _places(
-        self, model: SteerableModel, chosen: Sequence[int], advance: Callable[[int], None]
-    ) -> TrainingStates:
-        states = token_states(model, [self.examples.texts[index] for index in chosen], self.recipe)
-        seconds = [self.examples.seconds[index] for index in chosen]
-        return select_states(states, seconds, self.recipe, on_text=advance)
-
-    def _settings(self, head: Calibrator) -> dict[str, object]:
-        recipe = self.recipe
-        return {
-            "model": f"{head.model}, revision {head.revision}",
-            "data": describe_file(self.data),
-            "texts": f"{len(self.examples.texts):,}, {SHARE:.0%} held out, near-identical ones on one side",
-            "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} places of a text",
-            "training": f"AdamW, {recipe.epochs} epochs, rate {recipe.rate:g}, seed {recipe.seed}",
-        }
 
 
 def token_states(model: SteerableModel, texts: Sequence[str], recipe: CalibratorConfig) -> Iterator[Tensor]:
@@ -254,15 +238,3 @@ def token_states(model: SteerableModel, texts: Sequence[str], recipe: Calibrator
     for row in head.encode(texts):
         chosen = torch.tensor(row[: recipe.longest], dtype=torch.long, device=head.table.device)
         yield head.table[chosen].float()
-
-
-def load_steerable(name: str, execution: Execution) -> SteerableModel:
-    """The model of a name; an error where its hidden states are out of reach."""
-    model = registry.create_model(name, None, execution)
-    if isinstance(model, SteerableModel):
-        return model
-    raise InputError(
-        f"the model {name!r} cannot be steered: its hidden states are not on this machine",
-        expected="builtin, a folder, a Hub id or a .gguf file of a causal model",
-        fix="name such a model",
-    )

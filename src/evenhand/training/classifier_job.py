@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
+from evenhand.core.records import Estimate
+from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic_writes import storage_errors, write_text
+from evenhand.store.table_files import spreadsheet_csv
+from evenhand.suites.regard import RegardSuite
 from evenhand.text.data_splits import SHARE
 from evenhand.training.job_folder import (
     CHECKPOINT,
     PREDICTIONS_FILE,
     TextPrediction,
     TrainingFolder,
+    describe_file,
+    format_accuracy,
+    markdown_table,
+    read_predictions,
+    score_command,
+    write_classifier_card,
     write_predictions_csv,
 )
-from evenhand.training.labelled_table import LabelledExamples
-from evenhand.training.linear_text import ANALYSERS, CUTS, LinearText, SentimentAnalyser
-from evenhand.training.model_card import describe_file, score_command, write_classifier_card
-from evenhand.training.options import ClassificationTask
-from evenhand.training.presets import EpochLosses, FineTuningConfig
-from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling
-
-if TYPE_CHECKING:
-    from evenhand.training.backbones import Backbone
+from evenhand.training.labelled_table import LabelledExamples, LabelledPart, MultilabelExamples
+from evenhand.training.linear_text import ANALYSERS, CUT, LinearText, judge_sentiment
+from evenhand.training.options import ClassificationTask, EpochLosses, FineTuningConfig
+from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling, roc_auc
 
 BUILTIN: Final = "builtin"
 LINEAR: Final = "linear"
@@ -44,13 +52,6 @@ _VOTERS: Final = "builtin:masked"
 """What three copies of vote where nothing else is named."""
 
 Probabilities = NDArray[np.floating]
-
-
-class LabelledPart(NamedTuple):
-    """Texts, and what is true of each: the number of its label, or a 0 or 1 for every label."""
-
-    texts: Sequence[str]
-    truth: NDArray[np.int64] | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +80,13 @@ class ClassifierFit:
     """Whether every label is a yes or no of its own."""
 
     def run(
-        self,
-        train: LabelledPart,
-        held_out: LabelledPart,
-        folder: Path,
-        progress: Progress,
-        *,
-        checkpoint: Path,
+        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
     ) -> FittedClassifier:
         """The fitted classifier, stored in the folder; goes on from a checkpoint where there is one."""
         if self.backbone in ANALYSERS:
-            return FittedClassifier(SentimentAnalyser(self.backbone, self.labels).probabilities, {})
-        if backbone_kind(self.backbone) == ENSEMBLE:
-            return self._vote(train, held_out, folder, progress)
-        return self._tune(train, held_out, folder, progress, checkpoint)
+            return FittedClassifier(partial(judge_sentiment, self.backbone, self.labels), {})
+        fit = self._vote if backbone_kind(self.backbone) == ENSEMBLE else self._tune
+        return fit(train, held_out, folder, progress)
 
     def steps(self, texts: int) -> int:
         """Steps of all networks together."""
@@ -100,23 +94,19 @@ class ClassifierFit:
         return -(-texts // self.recipe.batch) * self.recipe.epochs * networks
 
     def _tune(
-        self,
-        train: LabelledPart,
-        held_out: LabelledPart,
-        folder: Path,
-        progress: Progress,
-        checkpoint: Path,
+        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
     ) -> FittedClassifier:
         from evenhand.tensors.devices import select_device
+        from evenhand.training.backbones import open_backbone
         from evenhand.training.finetuning import EncodedTexts, FineTuner
 
-        backbone = self._open_backbone(train.texts)
+        backbone = open_backbone(self, train.texts)
         coded = [EncodedTexts(backbone.encode(part.texts), part.truth) for part in (train, held_out)]
         device = select_device(self.device)
         tuning = FineTuner(backbone.network, self.recipe, padding=backbone.padding, device=device)
         started = time.monotonic()
         with progress.step("training", self.steps(len(train.texts))) as advance, storage_errors(folder):
-            history = tuning.run(*coded, checkpoint=checkpoint, on_step=advance)
+            history = tuning.run(*coded, checkpoint=folder / CHECKPOINT, on_step=advance)
             backbone.save(folder)
         settings = {
             "weights at the start": backbone.revision,
@@ -136,37 +126,20 @@ class ClassifierFit:
     ) -> FittedClassifier:
         from evenhand.classifiers.hub_classifier import save_ensemble, vote_shares
 
-        folders = [folder / f"member-{number}" for number in range(MEMBERS)]
-        fits = []
-        for number, (own, backbone) in enumerate(zip(folders, ensemble_members(self.backbone), strict=True)):
+        fits = {}
+        for number, backbone in enumerate(ensemble_members(self.backbone)):
+            own = folder / f"member-{number}"
             own.mkdir(exist_ok=True)
             # Seeds far apart: the members of the next run must not be members of this one.
             recipe = replace(self.recipe, seed=self.recipe.seed + 1000 * (number + 1))
-            member = replace(self, backbone=backbone, recipe=recipe)
-            fits.append(member.run(train, held_out, own, progress, checkpoint=own / CHECKPOINT))
-        for own in folders:
+            fits[own] = replace(self, backbone=backbone, recipe=recipe).run(train, held_out, own, progress)
+        for own in fits:
             (own / CHECKPOINT).unlink(missing_ok=True)
-        save_ensemble(folder, members=[own.name for own in folders], labels=self.labels)
+        save_ensemble(folder, members=[own.name for own in fits], labels=self.labels)
+        starts = [fit.settings.get("weights at the start", "") for fit in fits.values()]
         return FittedClassifier(
-            lambda texts: vote_shares([fit.probabilities(texts) for fit in fits]),
-            {f"member {n}": fit.settings.get("weights at the start", "") for n, fit in enumerate(fits, 1)},
-        )
-
-    def _open_backbone(self, texts: Sequence[str]) -> Backbone:
-        from evenhand.training.backbones import WordBackbone, open_backbone
-
-        kind, longest, seed = backbone_kind(self.backbone), self.longest, self.recipe.seed
-        if kind in (LSTM, *OVER_WORDS):
-            vectors = self.backbone.partition(":")[2]
-            return WordBackbone(kind, texts, self.labels, longest=longest, vectors=vectors, seed=seed)
-        return open_backbone(
-            self.backbone,
-            task=self.task,
-            labels=self.labels,
-            longest=longest,
-            seed=seed,
-            offline=self.offline,
-            each=self.each,
+            lambda texts: vote_shares([fit.probabilities(texts) for fit in fits.values()]),
+            {f"member {number}": start for number, start in enumerate(starts, 1)},
         )
 
 
@@ -238,15 +211,13 @@ class ClassifierTraining:
             f"texts    {count:,} to learn from, {len(examples.held_out.texts):,} held out{further}; labels "
             f"{', '.join(examples.labels)}",
             f"backbone {self.fit.backbone}{how}",
-            *(f"note     {note}" for note in (*examples.notes, *self._ceiling_note())),
+            *(f"note     {note}" for note in (*examples.notes, *_note_ceiling(self._ceilings()))),
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store, measure; the measures by name."""
         examples, unseen = self.examples, self.examples.unseen_parts()
-        train, held_out = (
-            LabelledPart(data.texts, examples.truth(data)) for data in (examples.train, examples.held_out)
-        )
+        train, held_out = examples.with_truth(examples.train), examples.with_truth(examples.held_out)
         with progress.step("yardstick", None):
             linear = LinearText.fit(train.texts, examples.truth(examples.train), examples.labels)
         yardstick = None
@@ -255,7 +226,7 @@ class ClassifierTraining:
                 linear.save(folder.path)
             fitted = FittedClassifier(linear.probabilities, {})
         else:
-            fitted = self.fit.run(train, held_out, folder.path, progress, checkpoint=folder.checkpoint)
+            fitted = self.fit.run(train, held_out, folder.path, progress)
             yardstick = examples.judge("dev", linear.probabilities(held_out.texts))
         answers = {part: fitted.probabilities(data.texts) for part, data in unseen.items()}
         outcomes = {part: examples.judge(part, shares) for part, shares in answers.items()}
@@ -271,17 +242,16 @@ class ClassifierTraining:
             held_out=outcomes["dev"],
             yardstick=yardstick,
             history=fitted.history,
-            notes=(*examples.notes, *self._honesty(), *self._ceiling_note(), *_further(outcomes)),
+            notes=self._notes(outcomes.get("test")),
             use=_use(self.task.name, folder.path, self.fit.backbone),
         )
         measures = outcomes["dev"].measures() | self._ceilings()
         if yardstick is not None:
-            measures |= {"linear_accuracy": yardstick.measures()["accuracy"]}
+            measures["linear_accuracy"] = yardstick.measures()["accuracy"]
+        details = {"held_out": outcomes["dev"].to_json()}
         if "test" in outcomes:
             measures |= {f"test_{name}": value for name, value in outcomes["test"].measures().items()}
-        details = {
-            "held_out" if part == "dev" else part: outcome.to_json() for part, outcome in outcomes.items()
-        }
+            details["test"] = outcomes["test"].to_json()
         return folder.finish(measures, card=card, **details)
 
     def _ceilings(self) -> dict[str, float]:
@@ -291,15 +261,6 @@ class ClassifierTraining:
             for part, data in self.examples.unseen_parts().items()
         }
         return {name: top for name, top in tops.items() if top < 1}
-
-    def _ceiling_note(self) -> list[str]:
-        top = self._ceilings().get("ceiling")
-        if top is None:
-            return []
-        return [
-            "Some held-out texts stand under several labels: no classifier with one answer a text can be "
-            f"right on more than {top:.3f} of them."
-        ]
 
     def _settings(self) -> dict[str, object]:
         train, held_out = self.examples.train.counts(), self.examples.held_out.counts()
@@ -331,9 +292,9 @@ class ClassifierTraining:
             f"seed {recipe.seed}{stop}"
         )
 
-    def _honesty(self) -> list[str]:
-        """What makes the held-out figures look better than they are."""
-        notes = []
+    def _notes(self, test: HeldOutResult | None) -> list[str]:
+        """What limits the figures, and what makes them look better than they are."""
+        notes = list(self.examples.notes)
         if self.fit.recipe.patience is not None:
             notes.append(
                 "The epoch was chosen by the held-out loss: the held-out figures are a little too good."
@@ -343,22 +304,26 @@ class ClassifierTraining:
                 "The embedded encoder has itself learned from the data sets named on its card: texts of "
                 "those are not unseen, whichever side of the split they stand on."
             )
+        notes += _note_ceiling(self._ceilings())
+        if test is not None:
+            notes.append(f"On the {test.n} further test texts: {format_accuracy(test.accuracy)}.")
         return notes
 
 
-def _further(outcomes: Mapping[str, HeldOutResult]) -> list[str]:
-    """The result on further test texts, in a sentence."""
-    if "test" not in outcomes:
+def _note_ceiling(ceilings: Mapping[str, float]) -> list[str]:
+    if "ceiling" not in ceilings:
         return []
-    share = outcomes["test"].accuracy
-    return [f"On the {share.n} further test texts: {share.value:.3f} ({share.low:.3f} to {share.high:.3f})."]
+    return [
+        "Some held-out texts stand under several labels: no classifier with one answer a text can be "
+        f"right on more than {ceilings['ceiling']:.3f} of them."
+    ]
 
 
 def _use(task: str, folder: Path, backbone: str) -> str:
     if backbone in ANALYSERS:
         return (
             f"A yardstick: nothing was trained and nothing is stored. A text is negative or positive beyond "
-            f"{CUTS[backbone]:g}."
+            f"{CUT:g}."
         )
     if backbone != LINEAR:
         return score_command(f"{task}={folder}")
@@ -366,3 +331,206 @@ def _use(task: str, folder: Path, backbone: str) -> str:
         "A yardstick for other backbones, not a metric. From Python: "
         "`evenhand.training.linear_text.LinearText.load(folder).probabilities(texts)`."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MultilabelTraining:
+    """A training with its data read and checked."""
+
+    task: str
+    data: Path
+    valid: Path | None
+    examples: MultilabelExamples
+    fit: ClassifierFit
+
+    def identity(self) -> dict[str, Json]:
+        """What decides the result, apart from the machine."""
+        return {
+            "task": self.task,
+            "labels": list(self.examples.labels),
+            "data": file_digest(self.data),
+            "valid": file_digest(self.valid) if self.valid else None,
+            "backbone": self.fit.backbone,
+            **asdict(self.fit.recipe),
+            "max_length": self.fit.longest,
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """What will be done."""
+        train, held_out = self.examples.train, self.examples.held_out
+        fit, recipe = self.fit, self.fit.recipe
+        return (
+            f"texts    {len(train.texts):,} to learn from, {len(held_out.texts):,} held out; a yes or no to "
+            f"each of {', '.join(self.examples.labels)}",
+            f"backbone {fit.backbone}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate "
+            f"{recipe.rate:g}, at most {fit.longest} tokens: {fit.steps(len(train.texts)):,} steps",
+        )
+
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+        """Train, store, measure; the measures by name."""
+        train, held_out, labels = self.examples.train, self.examples.held_out, self.examples.labels
+        fitted = self.fit.run(train, held_out, folder.path, progress)
+        shares = fitted.probabilities(held_out.texts)
+        worst = shares.max(1)
+        outcome = HeldOutResult.of(
+            np.stack([1 - worst, worst], axis=1), held_out.any(), ("none", "any"), majority_label="none"
+        )
+        areas, notes = {}, []
+        for label, answers, truth in zip(labels, shares.T, held_out.truth.T, strict=True):
+            area = roc_auc(answers, truth > 0)
+            shown = "undefined" if math.isnan(area) else f"{area:.3f}"
+            notes.append(f"{label}: area under the curve {shown}, {int(truth.sum())} held-out texts have it.")
+            if not math.isnan(area):
+                areas[f"auc_{label}"] = area
+        counts = [f"{label} {int(count):,}" for label, count in zip(labels, train.truth.sum(0), strict=True)]
+        settings = {
+            "data": describe_file(self.data),
+            "texts to learn from": f"{', '.join(counts)}, none {int((1 - train.any()).sum()):,}",
+            "backbone": self.fit.backbone,
+            "training": self.lines()[1],
+        }
+        card = write_classifier_card(
+            title=f"Classifier `{self.task}`, several labels",
+            settings=settings | dict(fitted.settings),
+            held_out=outcome,
+            yardstick=None,
+            history=fitted.history,
+            notes=(*self.examples.notes, "A text counts as *any* where one label has 0.5 or more.", *notes),
+            use=score_command(f"{self.task}={folder.path}"),
+        )
+        return folder.finish(outcome.measures() | areas, card=card, held_out=outcome.to_json())
+
+
+ACCURACY: Final = "accuracy.csv"
+ALL: Final = "all"
+
+Flags = NDArray[np.bool_]
+
+
+class AverageAccuracy(NamedTuple):
+    """The share of right labels over runs and texts."""
+
+    part: str
+    """``dev`` or ``test``."""
+    context: str
+    """``all``, or a bias context."""
+    estimate: Estimate
+    """The interval is over texts, the runs of one text being one cluster: 30 texts stay 30."""
+    runs: tuple[float, ...]
+    """The accuracy of every run."""
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation over runs; null with one run."""
+        return float(np.std(self.runs, ddof=1)) if len(self.runs) > 1 else None
+
+    def row(self) -> dict[str, Json]:
+        """The row of ``accuracy.csv``."""
+        estimate = self.estimate
+        return {
+            "part": self.part,
+            "context": self.context,
+            "texts": estimate.n_clusters,
+            "runs": len(self.runs),
+            "accuracy": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
+            "sd_over_runs": self.spread,
+        }
+
+    def measures(self) -> dict[str, float]:
+        """The numbers by name, those that are defined."""
+        name = self.part if self.context == ALL else f"{self.part}_{self.context}"
+        values = {
+            f"{name}_accuracy": self.estimate.value,
+            f"{name}_accuracy_low": self.estimate.low,
+            f"{name}_accuracy_high": self.estimate.high,
+            f"{name}_sd": self.spread,
+            f"{name}_n": self.estimate.n_clusters,
+        }
+        return {key: value for key, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class SeedAverageTraining:
+    """A training that is done ``runs`` times with seeds that follow each other."""
+
+    job: ClassifierTraining
+    runs: int
+
+    def identity(self) -> dict[str, Json]:
+        """What decides the result."""
+        return {**self.job.identity(), "runs": self.runs}
+
+    def lines(self) -> tuple[str, ...]:
+        """What will be done."""
+        first = self.job.fit.recipe.seed
+        return (*self.job.lines(), f"runs     {self.runs}, seeds {first} to {first + self.runs - 1}")
+
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+        """Train every run in a folder of its own; a finished one is not done again."""
+        fit, paths = self.job.fit, []
+        for seed in range(fit.recipe.seed, fit.recipe.seed + self.runs):
+            job = replace(self.job, fit=replace(fit, recipe=replace(fit.recipe, seed=seed)))
+            paths.append(folder.path / f"seed-{seed}")
+            with TrainingFolder(paths[-1], identity=job.identity()) as own:
+                if own.measures is None:
+                    job.run(own, progress)
+        predictions = [read_predictions(path / PREDICTIONS_FILE) for path in paths]
+        # The bias context that a masked text opens with; other tasks have none.
+        find_context = RegardSuite().find_context if self.job.task.name == "regard" else lambda text: ""
+        averages = average_accuracies(predictions, find_context)
+        rows = [average.row() for average in averages]
+        write_text(folder.path / ACCURACY, spreadsheet_csv(pl.DataFrame(rows, infer_schema_length=None)))
+        measures = {name: value for average in averages for name, value in average.measures().items()}
+        return folder.finish(measures, card=self._card(averages, paths[0]), accuracy=rows)
+
+    def _card(self, averages: Sequence[AverageAccuracy], first: Path) -> str:
+        task = self.job.task.name
+        rows = [
+            (
+                row.part,
+                row.context,
+                str(row.estimate.n_clusters),
+                format_accuracy(row.estimate, decimals=2),
+                "-" if row.spread is None else f"{row.spread:.3f}",
+            )
+            for row in averages
+        ]
+        parts = [
+            f"# Classifier `{task}`, {self.runs} runs",
+            "\n".join(f"- {line}" for line in self.lines()),
+            "## Accuracy",
+            markdown_table(
+                ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs"), *rows
+            ),
+            "The interval is over texts, all runs of a text counted as one observation.",
+            "## Use",
+            "Each run has a folder and a card of its own. The first: `--metrics "
+            f"{f'regard={first}' if task == 'regard' else first.parent.name}`.",
+        ]
+        return "\n\n".join(parts) + "\n"
+
+
+def average_accuracies(
+    runs: Sequence[Sequence[TextPrediction]], context_of: Callable[[str], str]
+) -> list[AverageAccuracy]:
+    """Accuracy by part and context, from the predictions of every run, texts in the same order."""
+    right = np.array([[row.label == row.said for row in rows] for rows in runs])
+    parts = np.array([row.part for row in runs[0]])
+    contexts = np.array([context_of(row.text) for row in runs[0]])
+    named = sorted(set(contexts.tolist()) - {""})
+    return [
+        average_accuracy(right[:, chosen], part, context)
+        for part in dict.fromkeys(parts.tolist())
+        for context in (ALL, *named)
+        if (chosen := (parts == part) & ((contexts == context) | (context == ALL))).any()
+    ]
+
+
+def average_accuracy(right: Flags, part: str, context: str) -> AverageAccuracy:
+    """The accuracy of runs x texts answers."""
+    runs, texts = right.shape
+    clusters = np.tile(np.arange(texts), runs)
+    estimate = clustered_proportion(right.astype(np.float64).ravel(), clusters)
+    return AverageAccuracy(part, context, estimate, tuple(float(run.mean()) for run in right))

@@ -74,7 +74,9 @@ def clean_text(text: str) -> str:
     if "\t" in text:
         text = text.replace("\t", " ")
     if " n't" in text:
-        text = _join_tokens(text)
+        # Words that a treebank tokenizer split ("do n't", "it 's") become as they were written.
+        text = _SPLIT_CLITIC.sub(r"\1", _SPLIT_NEGATION.sub(r"\1n't", text))
+        text = _SPLIT_STOP.sub(r"\1", text.replace("`` ", '"').replace(" ''", '"'))
     if "(" in text:
         text = _EMPTY_BRACKETS.sub("", _EMPTY_OPENING.sub("(", text))
     return _LINE_EDGES.sub("\n", _SPACES.sub(" ", text)).strip()
@@ -82,7 +84,9 @@ def clean_text(text: str) -> str:
 
 def read_documents(path: Path) -> Iterator[CorpusDocument]:
     """Yield the cleaned documents of a source in order, held-out ones included, empty ones left out."""
-    for index, raw in enumerate(_read(path).split("\n\n")):
+    is_packed = path.suffix == ".xz"
+    whole = lzma.decompress(path.read_bytes()).decode() if is_packed else path.read_text(encoding="utf-8")
+    for index, raw in enumerate(whole.split("\n\n")):
         text = clean_text(raw)
         if text:
             yield CorpusDocument(index, text, len(raw.encode("utf-8")))
@@ -94,29 +98,13 @@ def split_documents(path: Path) -> tuple[list[CorpusDocument], list[CorpusDocume
     Every held-out document is kept. A training document is dropped where it opens like a held-out one or like
     an earlier training one, so a copy under another index is not trained on and no template learnt by heart.
     """
-    training: list[CorpusDocument] = []
+    first: dict[str, CorpusDocument] = {}
     held_out: list[CorpusDocument] = []
     for document in read_documents(path):
-        (held_out if document.held_out else training).append(document)
-    seen = {document.text[:OPENING_LENGTH] for document in held_out}
-    kept: list[CorpusDocument] = []
-    for document in training:
-        opening = document.text[:OPENING_LENGTH]
-        if opening not in seen:
-            seen.add(opening)
-            kept.append(document)
-    return kept, held_out
-
-
-def _read(path: Path) -> str:
-    if path.suffix == ".xz":
-        return lzma.decompress(path.read_bytes()).decode("utf-8")
-    return path.read_text(encoding="utf-8")
-
-
-def _join_tokens(text: str) -> str:
-    """Return text whose words were split by a treebank tokenizer ("do n't", "it 's") as it was written."""
-    text = _SPLIT_NEGATION.sub(r"\1n't", text)
-    text = _SPLIT_CLITIC.sub(r"\1", text)
-    text = text.replace("`` ", '"').replace(" ''", '"')
-    return _SPLIT_STOP.sub(r"\1", text)
+        if document.held_out:
+            held_out.append(document)
+        else:
+            first.setdefault(document.text[:OPENING_LENGTH], document)
+    for document in held_out:
+        first.pop(document.text[:OPENING_LENGTH], None)
+    return list(first.values()), held_out

@@ -6,13 +6,13 @@ same vectors. Each epoch ends with a checkpoint, and a run that was stopped goes
 
 from __future__ import annotations
 
-import argparse
 import logging
 import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,7 +27,7 @@ from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
 from evenhand.text.word_vectors import WordVectors, save_vectors, word_form
 from evenhand.training.corpus_text import split_documents
-from evenhand.training.training_loop import write_whole
+from evenhand.training.finetuning import write_whole
 
 Ids = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -208,7 +208,7 @@ class WordVocabulary(NamedTuple):
 
 
 def train_word_vectors(
-    paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig | None = None, limit: int | None = None
+    paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig | None = None
 ) -> WordVectors:
     """Word vectors of the texts' training documents, written to ``out/vectors.safetensors``.
 
@@ -216,11 +216,10 @@ def train_word_vectors(
         paths: UTF-8 files, documents separated by an empty line; one document in a hundred is held out.
         out: Folder for the vectors and, between epochs, the checkpoint and the encoded text.
         recipe: How to train.
-        limit: Read at most this many documents of each file.
     """
     recipe = recipe or WordVectorConfig()
     out.mkdir(parents=True, exist_ok=True)
-    vocabulary, ids = _encode_corpus(paths, out, recipe, limit)
+    vocabulary, ids = _encode_corpus(paths, out, recipe.words)
     matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / "checkpoint.safetensors")
     path = out / "vectors.safetensors"
     part = path.with_suffix(".partial")
@@ -231,19 +230,14 @@ def train_word_vectors(
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
     """How often each word occurs, as written (upper and lower case apart)."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(_TOKEN.findall(text))
-    return counts
+    return Counter(chain.from_iterable(map(_TOKEN.findall, texts)))
 
 
-def choose_vocabulary(
-    counts: Counter[str], size: int, *, required: Iterable[str] = (), least: int = LEAST
-) -> WordVocabulary:
+def choose_vocabulary(counts: Counter[str], size: int, *, required: Iterable[str] = ()) -> WordVocabulary:
     """The ``size`` words with the best claim to a vector, most frequent first.
 
     A word's claim is four times its lower-case occurrences plus the capitalised ones, so that common words
-    go before names; ``required`` words come first. Words with digits and words rarer than ``least`` get none.
+    go before names; ``required`` words come first. Words with digits and words rarer than ``LEAST`` get none.
     """
     total: Counter[str] = Counter()
     claim: Counter[str] = Counter()
@@ -253,7 +247,7 @@ def choose_vocabulary(
             total[word] += count
             claim[word] += count * (_WORD_CLAIM if written[0].islower() else 1)
     first = frozenset(required)
-    able = [word for word, count in total.items() if count >= least]
+    able = [word for word, count in total.items() if count >= LEAST]
     able.sort(key=lambda word: (word not in first, -claim[word], word))
     words = sorted(able[:size], key=lambda word: (-total[word], word))
     return WordVocabulary(tuple(words), np.array([total[word] for word in words], dtype=np.int64))
@@ -262,7 +256,11 @@ def choose_vocabulary(
 def encode_texts(texts: Iterable[str], words: Sequence[str]) -> Ids:
     """The texts as one row of word numbers; other words are left out, and -1 stands after each document."""
     index = {word: number for number, word in enumerate(words)}
-    return np.concatenate([np.zeros(0, dtype=np.int32), *(_encode_text(text, index) for text in texts)])
+    ids: list[Ids] = [np.zeros(0, dtype=np.int32)]
+    for text in texts:
+        forms = map(word_form, _TOKEN.findall(text.lower()))
+        ids.append(np.array([*(index[form] for form in forms if form in index), BREAK], dtype=np.int32))
+    return np.concatenate(ids)
 
 
 def fit_word_vectors(
@@ -285,27 +283,19 @@ def fit_word_vectors(
             state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
             write_whole(checkpoint, {name: torch.from_numpy(values) for name, values in state.items()})
         _LOG.info("epoch %d of %d: %.0f s", epoch + 1, recipe.epochs, time.monotonic() - start)
-    return combine_vectors(words, contexts)
-
-
-def combine_vectors(words: Matrix, contexts: Matrix) -> Matrix:
-    """A word's own vector plus half of its vector as a context, with the mean of all words at 0.
-
-    The context half parts words that are used alike but in different company, such as *she* and *he*; without
-    the common mean, cosines use their whole range.
-    """
+    # The context half parts words that are used alike but in different company, such as *she* and *he*; with
+    # the mean of all words at 0, cosines use their whole range.
     both = words + contexts / 2
     return np.asarray(both - both.mean(axis=0), dtype=np.float32)
 
 
-def _encode_corpus(
-    paths: Sequence[Path], out: Path, recipe: WordVectorConfig, limit: int | None
-) -> tuple[WordVocabulary, Ids]:
+def _encode_corpus(paths: Sequence[Path], out: Path, size: int) -> tuple[WordVocabulary, Ids]:
     """The vocabulary and the encoded text, from ``out`` where an earlier call left them."""
     stored = out / "encoded.safetensors"
     if not stored.exists():
-        counts = count_words(_texts(paths, limit))
-        vocabulary = choose_vocabulary(counts, recipe.words, required=load_gender_words().specific)
+        vocabulary = choose_vocabulary(
+            count_words(_texts(paths)), size, required=load_gender_words().specific
+        )
         if not vocabulary.words:
             raise InputError(
                 "the texts hold no word often enough", expected=f"words that occur {LEAST} times"
@@ -313,7 +303,7 @@ def _encode_corpus(
         encoded = {
             "letters": np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8).copy(),
             "counts": vocabulary.counts,
-            "ids": encode_texts(_texts(paths, limit), vocabulary.words),
+            "ids": encode_texts(_texts(paths), vocabulary.words),
         }
         write_whole(stored, {name: torch.from_numpy(values) for name, values in encoded.items()})
     tensors = load_file(stored)
@@ -322,34 +312,6 @@ def _encode_corpus(
     return WordVocabulary(words, tensors["counts"]), tensors["ids"]
 
 
-def _texts(paths: Sequence[Path], limit: int | None) -> Iterator[str]:
+def _texts(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
-        for document in split_documents(path)[0][:limit]:
-            yield document.text
-
-
-def _encode_text(text: str, index: dict[str, int]) -> Ids:
-    numbers = (index.get(word_form(word), BREAK) for word in _TOKEN.findall(text.lower()))
-    return np.array([*(number for number in numbers if number != BREAK), BREAK], dtype=np.int32)
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Train word vectors from the command line."""
-    recipe = WordVectorConfig()
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument(
-        "texts", type=Path, nargs="+", help="UTF-8 files, documents separated by an empty line"
-    )
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--words", type=int, default=recipe.words)
-    parser.add_argument("--epochs", type=int, default=recipe.epochs)
-    parser.add_argument("--limit", type=int, help="documents of each file")
-    args = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    train_word_vectors(
-        args.texts, args.out, recipe=WordVectorConfig(words=args.words, epochs=args.epochs), limit=args.limit
-    )
-
-
-if __name__ == "__main__":
-    main()
+        yield from (document.text for document in split_documents(path)[0])

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,11 +18,94 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from evenhand.core.errors import ModelError
-from evenhand.training.presets import EpochLosses, FineTuningConfig
-from evenhand.training.training_loop import descend, load_checkpoint, read_about, save_checkpoint
+from evenhand.tensors.batching import map_by_length, pad_rows
+from evenhand.training.options import EpochLosses, FineTuningConfig
+
+
+def descend(
+    loss: Tensor,
+    *optimisers: Optimizer,
+    factor: float = 1.0,
+    clipped: nn.Module | None = None,
+    clip: float = 1.0,
+) -> Tensor:
+    """Take one step against a loss, and return the loss.
+
+    Args:
+        loss: What was computed from the parameters.
+        optimisers: Whose parameters move, each at its first learning rate times ``factor``.
+        factor: The point of the schedule.
+        clipped: The network whose gradient is cut to the norm ``clip``; None for no cut.
+        clip: The largest norm.
+    """
+    loss.backward()  # type: ignore[no-untyped-call]
+    if clipped is not None:
+        nn.utils.clip_grad_norm_(clipped.parameters(), clip)
+    for optimiser in optimisers:
+        for group in optimiser.param_groups:
+            group["lr"] = group.setdefault("initial_lr", group["lr"]) * factor
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+    return loss.detach()
+
+
+def save_checkpoint(
+    path: Path,
+    network: nn.Module,
+    optimisers: Mapping[str, Optimizer],
+    *,
+    about: Mapping[str, str],
+    more: Mapping[str, Tensor] | None = None,
+) -> None:
+    """Write a network, its optimisers and ``more`` tensors as one safetensors file."""
+    tensors = {f"model/{name}": value for name, value in network.state_dict().items()} | dict(more or {})
+    for label, optimiser in optimisers.items():
+        for index, state in optimiser.state_dict()["state"].items():
+            tensors |= {f"{label}/{index}/{key}": torch.as_tensor(value) for key, value in state.items()}
+    write_whole(path, tensors, about=about)
+
+
+def load_checkpoint(
+    path: Path, network: nn.Module, optimisers: Mapping[str, Optimizer]
+) -> dict[str, dict[str, Tensor]]:
+    """Restore a network and its optimisers; what else the file holds, by the part before the slash."""
+    parts: dict[str, dict[str, Tensor]] = {}
+    with safe_open(path, framework="pt") as file:
+        for name in file.keys():  # noqa: SIM118 (not a mapping)
+            part, _, rest = name.partition("/")
+            parts.setdefault(part, {})[rest] = file.get_tensor(name)
+    network.load_state_dict(parts.pop("model"))
+    for label, optimiser in optimisers.items():
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in parts.pop(label, {}).items():
+            index, _, key = name.partition("/")
+            states.setdefault(int(index), {})[key] = tensor
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
+    return parts
+
+
+def read_about(path: Path) -> Mapping[str, str]:
+    """What a checkpoint says of itself."""
+    with safe_open(path, framework="pt") as file:
+        return dict(file.metadata())
+
+
+def write_whole(path: Path, tensors: Mapping[str, Tensor], *, about: Mapping[str, str] | None = None) -> None:
+    """Write tensors as a safetensors file that has its name only when it is whole."""
+    # Not `store.atomic_writes`: it needs Polars, which a GPU machine may lack.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".partial")
+    # Tied weights share memory, which safetensors refuses: each gets a copy of its own.
+    whole = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    save_file(whole, unfinished, metadata=None if about is None else dict(about))
+    unfinished.replace(path)
+
 
 _POOL: Final = 16
 """Batches drawn together and sorted by length, so that little is spent on padding."""
@@ -73,14 +157,17 @@ class FineTuner:
         ``on_step`` takes the number of steps just done. The network is left in its final state: the last
         epoch's, or with ``patience`` that of the lowest held-out loss.
         """
-        per_epoch = math.ceil(len(data.rows) / self.recipe.batch)
+        per_epoch, optimisers = math.ceil(len(data.rows) / self.recipe.batch), {"adamw": self.optimiser}
         if checkpoint is not None and checkpoint.exists():
-            self.load(checkpoint)
+            self._epochs = [EpochLosses(*epoch) for epoch in json.loads(read_about(checkpoint)["epochs"])]
+            self._best = load_checkpoint(checkpoint, self.network, optimisers).get("best")
             on_step(per_epoch * len(self._epochs))
         while len(self._epochs) < self.recipe.epochs and not self._is_over():
             self._epoch(data, held_out, per_epoch, on_step)
             if checkpoint is not None:
-                self.save(checkpoint)
+                best = {f"best/{name}": value for name, value in (self._best or {}).items()}
+                about = {"epochs": json.dumps(self._epochs)}
+                save_checkpoint(checkpoint, self.network, optimisers, about=about, more=best)
         if self._best is not None:
             self.network.load_state_dict(self._best)
         self.network.eval()
@@ -90,21 +177,10 @@ class FineTuner:
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """The logits of every row, in the rows' order, on the CPU."""
         self.network.eval()
-        order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
-        batches = [order[at : at + self.recipe.batch] for at in range(0, len(order), self.recipe.batch)]
-        answers = [self._read([rows[place] for place in places]).float().cpu() for places in batches]
-        return torch.cat(answers)[torch.tensor(order).argsort()]
-
-    def save(self, path: Path) -> None:
-        """Write network, optimiser and history."""
-        best = {f"best/{name}": value for name, value in (self._best or {}).items()}
-        about = {"epochs": json.dumps(self._epochs)}
-        save_checkpoint(path, self.network, {"adamw": self.optimiser}, about=about, more=best)
-
-    def load(self, path: Path) -> None:
-        """Go on from a checkpoint of the same network and recipe."""
-        self._epochs = [EpochLosses(*epoch) for epoch in json.loads(read_about(path)["epochs"])]
-        self._best = load_checkpoint(path, self.network, {"adamw": self.optimiser}).get("best")
+        answers = map_by_length(
+            rows, lambda batch: list(self._read(batch).float().cpu()), rows=self.recipe.batch
+        )
+        return torch.stack(answers)
 
     def _epoch(
         self, data: EncodedTexts, held_out: EncodedTexts, per_epoch: int, on_step: Callable[[int], None]
@@ -141,9 +217,10 @@ class FineTuner:
         return float(cross_entropy(self.logits(data.rows), torch.from_numpy(data.labels)))
 
     def _read(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        ids, mask = pad_rows(rows, self.padding)
+        pad = partial(pad_rows, device=self.device, left=self.padding.left)
+        ids, mask = pad(rows, filler=self.padding.token), pad([[1] * len(row) for row in rows])
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
-            answers: Tensor = self.network(ids.to(self.device), mask.to(self.device))
+            answers: Tensor = self.network(ids, mask)
         return answers
 
     def _batches(self, data: EncodedTexts, epoch: int) -> Iterator[NDArray[np.int64]]:
@@ -187,15 +264,3 @@ def learning_rate_factor(step: int, total: int, warmup: float, *, is_constant: b
     if is_constant:
         return 1.0
     return (total - step) / max(1, total - rising)
-
-
-def pad_rows(rows: Sequence[Sequence[int]], padding: Padding) -> tuple[Tensor, Tensor]:
-    """The rows as one (rows, length) tensor of ids, and a mask of that shape: 1 at tokens, 0 elsewhere."""
-    length = max(map(len, rows))
-    ids = torch.full((len(rows), length), padding.token, dtype=torch.long)
-    mask = torch.zeros((len(rows), length), dtype=torch.long)
-    for place, row in enumerate(rows):
-        where = slice(length - len(row), length) if padding.left else slice(0, len(row))
-        ids[place, where] = torch.tensor(row, dtype=torch.long)
-        mask[place, where] = 1
-    return ids, mask

@@ -62,7 +62,6 @@ mrs ms dr etc
 
 _Outlet = tuple[str, bool]
 """An outlet and its side."""
-_LINE: Final = "an object with text, label (0 or 1) and source"
 
 
 class LabelledArticle(NamedTuple):
@@ -80,15 +79,7 @@ class SideWord(NamedTuple):
     contrast: float
 
 
-class _OutletParts(NamedTuple):
-    shares: dict[_Outlet, float]
-    """Each outlet's share of its side's weight."""
-    words: dict[str, dict[_Outlet, float]]
-    """For each word what each outlet adds to its side's mean."""
-
-
-@dataclass(frozen=True, slots=True)
-class IdeologyWords:
+class IdeologyWords(NamedTuple):
     """The words of each side, strongest first."""
 
     liberal: tuple[SideWord, ...]
@@ -121,19 +112,23 @@ def read_articles(path: Path) -> list[LabelledArticle]:
         raise InputError(
             f"{path} cannot be read: {error}", expected="JSON lines in UTF-8", fix="check the file"
         ) from error
-    filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    return [_article(line, f"line {number} of {path}") for number, line in filled]
+    return [
+        _parse_article(line, f"line {number} of {path}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
 
 
-def _article(line: str, where: str) -> LabelledArticle:
+def _parse_article(line: str, where: str) -> LabelledArticle:
+    expected = "an object with text, label (0 or 1) and source"
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON: {error}", expected=_LINE, fix="check the file") from error
+        raise InputError(f"{where} is no JSON: {error}", expected=expected, fix="check the file") from error
     given = row if isinstance(row, dict) else {}
     text, label, source = given.get("text"), given.get("label"), given.get("source")
     if not isinstance(text, str) or not isinstance(source, str):
-        raise InputError(f"{where} has no text or no source", expected=_LINE, fix="check the file")
+        raise InputError(f"{where} has no text or no source", expected=expected, fix="check the file")
     if label not in (0, 1):
         raise InputError(
             f"{where} has the label {str(label)[:80]!r}",
@@ -153,14 +148,18 @@ def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | 
     """
     limits = limits or WordLimits()
     left_out = read_closed_class().union(*(part.split() for part in (_TIME, _PRESS, _GENERIC)))
-    left_out |= {word for source in {article.source for article in articles} for word in _words(source)}
-    texts = without_phrases(articles)
-    bags = [Counter(word for word in words if word not in left_out) for words in texts]
+    left_out |= {
+        word for source in {article.source for article in articles} for word in _WORD.findall(source.lower())
+    }
+    bags = [Counter(word for word in words if word not in left_out) for words in without_phrases(articles)]
     names = [(outlet(article.source), article.conservative) for article in articles]
-    parts = _outlet_parts(names, bags, cap=limits.outlet_cap)
-    return IdeologyWords(
-        *(_choose_words(names, bags, parts, limits, conservative=side) for side in (False, True))
-    )
+    shares, weights = _outlet_weights(names, bags, cap=limits.outlet_cap)
+    sides: list[tuple[SideWord, ...]] = []
+    for conservative in (False, True):
+        own = (bag for (_, side), bag in zip(names, bags, strict=True) if side is conservative)
+        counts = Counter(word for bag in own for word in bag)
+        sides.append(_choose_words(counts, shares, weights, limits, conservative=conservative))
+    return IdeologyWords(*sides)
 
 
 def without_phrases(articles: Sequence[LabelledArticle]) -> list[list[str]]:
@@ -168,7 +167,7 @@ def without_phrases(articles: Sequence[LabelledArticle]) -> list[list[str]]:
 
     A run of six words is such a phrase where five articles or more hold it and one outlet has half of them.
     """
-    texts = [_words(article.text) for article in articles]
+    texts = [_WORD.findall(article.text.lower()) for article in articles]
     names = [outlet(article.source) for article in articles]
     outlets: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for name, words in zip(names, texts, strict=True):
@@ -191,16 +190,14 @@ def _runs(words: list[str]) -> list[tuple[str, ...]]:
 
 def write_words(sides: IdeologyWords, path: Path) -> None:
     """Write the words of both sides as JSON, strongest first."""
-    lists = {name: [word for word, _ in getattr(sides, name)] for name in ("liberal", "conservative")}
+    lists = {name: [word for word, _ in words] for name, words in sides._asdict().items()}
     path.write_text(json.dumps(lists, indent=1) + "\n", encoding="utf-8")
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
-def _outlet_parts(names: Sequence[_Outlet], bags: Sequence[Counter[str]], *, cap: int) -> _OutletParts:
-    """What each outlet adds to the mean TF-IDF of each word on its side."""
+def _outlet_weights(
+    names: Sequence[_Outlet], bags: Sequence[Counter[str]], *, cap: int
+) -> tuple[dict[_Outlet, float], dict[str, dict[_Outlet, float]]]:
+    """Each outlet's share of its side, and for each word what each outlet adds to its side's mean TF-IDF."""
     sizes = Counter(names)
     weights = [min(1.0, cap / sizes[name]) for name in names]
     totals = {
@@ -211,46 +208,44 @@ def _outlet_parts(names: Sequence[_Outlet], bags: Sequence[Counter[str]], *, cap
             "the articles are all of one side", expected="labels 0 (liberal) and 1 (conservative)"
         )
     frequency = Counter(word for bag in bags for word in bag)
-    parts = _OutletParts(defaultdict(float), defaultdict(lambda: defaultdict(float)))
+    shares: dict[_Outlet, float] = defaultdict(float)
+    words: dict[str, dict[_Outlet, float]] = defaultdict(lambda: defaultdict(float))
     for name, bag, weight in zip(names, bags, weights, strict=True):
         share = weight / totals[name[1]]
-        parts.shares[name] += share
+        shares[name] += share
         row = {word: (1 + math.log(n)) * math.log(len(bags) / frequency[word]) for word, n in bag.items()}
         length = math.sqrt(sum(value * value for value in row.values()))
         for word, value in row.items() if length else ():
-            parts.words[word][name] += share * (value / length)
-    return parts
-
-
-def _contrast(mine: Mapping[_Outlet, float], shares: Mapping[_Outlet, float]) -> tuple[float, float]:
-    """Conservative minus liberal mean TF-IDF, and its standard error with outlets as clusters."""
-    means = {side: sum(value for (_, s), value in mine.items() if s is side) for side in (False, True)}
-    squares = sum((mine.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in shares.items())
-    return means[True] - means[False], math.sqrt(squares)
+            words[word][name] += share * (value / length)
+    return shares, words
 
 
 def _choose_words(
-    names: Sequence[_Outlet],
-    bags: Sequence[Counter[str]],
-    parts: _OutletParts,
+    counts: Mapping[str, int],
+    shares: Mapping[_Outlet, float],
+    weights: Mapping[str, Mapping[_Outlet, float]],
     limits: WordLimits,
     *,
     conservative: bool,
 ) -> tuple[SideWord, ...]:
-    """The words of a side that show what the limits ask, strongest first."""
-    count: Counter[str] = Counter()
-    for (_, side), bag in zip(names, bags, strict=True):
-        if side is conservative:
-            count.update(bag.keys())
-    sign = 1 if conservative else -1
+    """The words of a side that show what the limits ask, strongest first; ``counts`` are articles."""
     words = []
-    for word, articles in count.items():
-        own = [value for (_, side), value in parts.words[word].items() if side is conservative]
-        if articles >= limits.articles and len(own) >= limits.outlets:
-            contrast, error = _contrast(parts.words[word], parts.shares)
-            is_steady = contrast * sign > max(0.0, limits.steadiness * error)
-            if is_steady and max(own) / sum(own) <= limits.one_outlet:
-                words.append(SideWord(word, contrast * sign))
+    for word, articles in counts.items():
+        by_outlet = weights.get(word, {})
+        own = [value for (_, side), value in by_outlet.items() if side is conservative]
+        if articles < limits.articles or len(own) < limits.outlets:
+            continue
+        means = {
+            side: sum(value for (_, s), value in by_outlet.items() if s is side) for side in (False, True)
+        }
+        contrast = means[conservative] - means[not conservative]
+        # The standard error of the contrast, outlets being the clusters.
+        squares = sum(
+            (by_outlet.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in shares.items()
+        )
+        is_steady = contrast > max(0.0, limits.steadiness * math.sqrt(squares))
+        if is_steady and max(own) / sum(own) <= limits.one_outlet:
+            words.append(SideWord(word, contrast))
     words.sort(key=lambda chosen: (-chosen.contrast, chosen.word))
     if len(words) < limits.words:
         raise InputError(

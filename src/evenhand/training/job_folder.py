@@ -1,21 +1,24 @@
-"""The folder a training writes to: whose it is, whether it is finished, one process at a time."""
+"""The folder that a training writes: its record and lock, the predictions, and the card of what it made."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, cast
 
 import polars as pl
 
-from evenhand.core.digests import Json
+from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import RunFolderError
+from evenhand.core.records import Estimate
 from evenhand.core.regular_files import read_text
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.run_folder import HOLDER, LOCK, FolderLock, foreign_names
 from evenhand.store.table_files import read_cells, spreadsheet_csv, unguard_cell
+from evenhand.training.options import EpochLosses
+from evenhand.training.test_measures import HeldOutResult
 
 RECORD: Final = "training.json"
 CHECKPOINT: Final = "checkpoint.safetensors"
@@ -24,7 +27,7 @@ PREDICTIONS_FILE: Final = "predictions.csv"
 """What was said of every unseen text: ``part, text, label, said`` and a probability a label."""
 
 
-class TrainingFolder:
+class TrainingFolder(ExitStack):
     """A locked folder for one training. Use as a context manager; a kill releases the lock.
 
     ``training.json`` says what is trained (the identity) and, once finished, what was measured. The same
@@ -32,28 +35,27 @@ class TrainingFolder:
     """
 
     def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
+        super().__init__()
         self.path, self.checkpoint = path, path / CHECKPOINT
         self._identity = cast("dict[str, Json]", json.loads(json.dumps(identity)))
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
-        self._refuse_foreign_folder()
-        self._lock = FolderLock(path)
-        self._lock.acquire("training in")
-        try:
+        inside = foreign_names(path)
+        if inside and RECORD not in inside:
+            raise RunFolderError(
+                f"{path} is not empty and no training of ours",
+                expected="a new or empty folder, or the folder of an earlier training",
+                fix="choose another folder with --out",
+            )
+        lock = FolderLock(path)
+        lock.acquire("training in")
+        with ExitStack() as refusal:
+            refusal.callback(lock.release)
             if fresh:
                 self._empty()
             self.measures: Mapping[str, float] | None = self._resume()
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def __enter__(self) -> TrainingFolder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release(remove=True)
+            refusal.pop_all()
+        self.callback(lock.release, remove=True)
 
     def finish(self, measures: Mapping[str, float], *, card: str, **details: Json) -> Mapping[str, float]:
         """Write the card and that the training is finished; the checkpoint goes. Returns the measures."""
@@ -88,15 +90,6 @@ class TrainingFolder:
     def _write(self, record: Mapping[str, object]) -> None:
         write_text(self.path / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
-    def _refuse_foreign_folder(self) -> None:
-        inside = foreign_names(self.path)
-        if inside and RECORD not in inside:
-            raise RunFolderError(
-                f"{self.path} is not empty and no training of ours",
-                expected="a new or empty folder, or the folder of an earlier training",
-                fix="choose another folder with --out",
-            )
-
     def _empty(self) -> None:
         # First the record, so that no finished training is claimed whose weights are gone.
         self._write({"identity": self._identity})
@@ -129,3 +122,105 @@ def write_predictions_csv(
 def read_predictions(path: Path) -> list[TextPrediction]:
     """The predictions of a file that ``write_predictions_csv`` made."""
     return [TextPrediction(*map(unguard_cell, row)) for row in read_cells(path, TextPrediction._fields)]
+
+
+_LIMITS = (
+    "The figures hold for texts like these: other sources, lengths and years can be read far worse. Texts of "
+    "one author or source are not independent, so the interval may be too narrow. Before comparing groups, "
+    "look at what the classifier does when only the group is swapped."
+)
+
+
+def write_classifier_card(
+    *,
+    title: str,
+    settings: Mapping[str, object],
+    held_out: HeldOutResult,
+    yardstick: HeldOutResult | None,
+    history: Sequence[EpochLosses],
+    notes: Sequence[str],
+    use: str,
+) -> str:
+    """The card of a classifier in Markdown."""
+    figures = [
+        (f"{held_out.n:,} texts", ""),
+        ("accuracy, 95 % interval (Wilson)", format_accuracy(held_out.accuracy)),
+        ("macro-F1", f"{held_out.macro_f1:.3f}"),
+        ("expected calibration error (15 bins)", f"{held_out.calibration_error:.3f}"),
+        (f"always saying {held_out.majority_label}", f"{held_out.majority:.3f}"),
+    ]
+    if yardstick is not None:
+        figures.append(("yardstick: linear, hashed word n-grams", format_accuracy(yardstick.accuracy)))
+    classes = [
+        (
+            row.label,
+            *("-" if n is None else f"{n:.3f}" for n in (row.precision, row.recall, row.f1)),
+            f"{row.n:,}",
+        )
+        for row in held_out.classes
+    ]
+    results = [
+        markdown_table(*figures),
+        markdown_table(("label", "precision", "recall", "F1", "texts"), *classes),
+        "Texts by true label (rows) and predicted label (columns):",
+        markdown_table(
+            ("", *held_out.labels),
+            *(
+                (label, *map("{:,}".format, row))
+                for label, row in zip(held_out.labels, held_out.confusion, strict=True)
+            ),
+        ),
+    ]
+    if history:
+        epochs = [
+            (str(n), f"{epoch.loss:.4f}", f"{epoch.held_out_loss:.4f}") for n, epoch in enumerate(history, 1)
+        ]
+        results.append(markdown_table(("epoch", "training loss", "held-out loss"), *epochs))
+    return write_card(title=title, settings=settings, results=results, notes=(*notes, _LIMITS), use=use)
+
+
+def write_card(
+    *,
+    title: str,
+    settings: Mapping[str, object],
+    results: Sequence[str],
+    notes: Sequence[str],
+    use: str,
+) -> str:
+    """The card of anything trained, in Markdown."""
+    parts = [
+        f"# {title}",
+        markdown_table(("", ""), *((name, str(value)) for name, value in settings.items())),
+        "## Held-out results",
+        *results,
+        "## Limits",
+        "\n".join(f"- {note}" for note in notes),
+        "## Use",
+        use,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def describe_file(path: Path) -> str:
+    """A file's name and digest, for a card."""
+    return f"{path.name}, BLAKE2b-128 {file_digest(path)}"
+
+
+def score_command(metric: str) -> str:
+    """The command that scores a file with what was trained."""
+    return f"```console\nevenhand score FILE --group AXIS=COLUMN --metrics {metric}\n```"
+
+
+def markdown_table(header: Sequence[str], *rows: Sequence[str]) -> str:
+    """A Markdown table; bars in cells are escaped, so that a file's name cannot break it."""
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in rows]
+    lines = [header, ["---"] * len(header), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def format_accuracy(share: Estimate, *, decimals: int = 3) -> str:
+    """An accuracy with its interval, whose bounds have ``decimals``; no interval where there is none."""
+    if share.value is None:
+        return f"none ({share.null_reason})"
+    spread = "" if share.low is None else f" ({share.low:.{decimals}f} to {share.high:.{decimals}f})"
+    return f"{share.value:.3f}{spread}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,10 +13,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenhand.annotate.agreement import ConsensusRule
+from evenhand.annotate.label_mapping import UNORDERED
+from evenhand.annotate.label_set import LabelSet, read_label_set
+from evenhand.annotate.validate import aggregate_texts
+from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
-from evenhand.store.table_files import read_lines, read_table, unguard_table
+from evenhand.stats.label_scales import KNOWN_SCALES, normalise_label
+from evenhand.store.atomic_writes import write_text
+from evenhand.store.cache import cache_folder
+from evenhand.store.table_files import read_lines, read_table, spreadsheet_csv, unguard_table
 from evenhand.text.data_splits import divide_texts, find_near_duplicates
-from evenhand.training.options import ClassificationTask
+from evenhand.training.options import TASKS, ClassificationTask
 from evenhand.training.test_measures import HeldOutResult
 
 LEAST: Final = 20
@@ -33,6 +42,22 @@ class LabelledTexts(NamedTuple):
     def counts(self) -> Counter[str]:
         """How many texts each label has."""
         return Counter(self.labels)
+
+    def select(self, places: Sequence[int]) -> LabelledTexts:
+        """The texts of some places."""
+        texts, labels = (tuple(column[place] for place in places) for column in (self.texts, self.labels))
+        return LabelledTexts(texts, labels, {})
+
+
+class LabelledPart(NamedTuple):
+    """Texts, and what is true of each: the number of its label, or a 0 or 1 for every label."""
+
+    texts: Sequence[str]
+    truth: NDArray[np.int64] | NDArray[np.float32]
+
+    def any(self) -> NDArray[np.int64]:
+        """1 where a text has at least one label."""
+        return np.asarray(self.truth.max(1, initial=0), dtype=np.int64)
 
 
 def read_labelled_texts(
@@ -56,8 +81,14 @@ def read_labelled_texts(
             skipped["empty text"] += 1
         elif given is None or not given.strip():
             skipped["no label"] += 1
+        elif (ours := task.map_label(given)) is None:
+            raise InputError(
+                f"{path} row {number} has the label {given!r}, which {task.name} does not know",
+                expected=task.describe_labels(),
+                fix="rename the label in the table, or name another column with --label",
+            )
         else:
-            rows.append((words, _our_label(given, task, number, path)))
+            rows.append((words, ours))
     return LabelledTexts(tuple(words for words, _ in rows), tuple(ours for _, ours in rows), dict(skipped))
 
 
@@ -89,17 +120,6 @@ def check_enough(data: LabelledTexts, path: Path) -> None:
         )
 
 
-def _our_label(given: str, task: ClassificationTask, number: int, path: Path) -> str:
-    ours = task.map_label(given)
-    if ours is None:
-        raise InputError(
-            f"{path} row {number} has the label {given!r}, which {task.name} does not know",
-            expected=task.describe_labels(),
-            fix="rename the label in the table, or name another column with --label",
-        )
-    return ours
-
-
 MASK: Final = "XYZ"
 
 
@@ -114,6 +134,10 @@ class LabelledExamples:
     notes: tuple[str, ...]
     test: LabelledTexts | None = None
     """Further texts to test on."""
+
+    def with_truth(self, data: LabelledTexts) -> LabelledPart:
+        """Texts with the numbers of their labels."""
+        return LabelledPart(data.texts, self.truth(data))
 
     def truth(self, data: LabelledTexts) -> NDArray[np.int64]:
         """The labels of texts by number."""
@@ -146,28 +170,27 @@ def read_examples(
     seed: int,
 ) -> LabelledExamples:
     """The examples of a table: divided by seed, or held out as the table ``valid``; ``test`` is a third."""
-    whole = read_labelled_texts(data, task, text=text, label=label)
+    read = partial(read_labelled_texts, task=task, text=text, label=label)
+    whole = read(data)
     check_enough(whole, data)
     notes = [f"{count} rows left out: {reason}" for reason, count in whole.skipped.items()]
     if valid is None:
-        split = divide_texts(whole.texts, whole.labels, seed=seed)
-        train, held_out = (
-            LabelledTexts(
-                tuple(whole.texts[place] for place in places),
-                tuple(whole.labels[place] for place in places),
-                {},
-            )
-            for places in (split.train, split.held_out)
-        )
+        train, held_out = map(whole.select, divide_texts(whole.texts, whole.labels, seed=seed))
     else:
-        train, held_out = whole, read_labelled_texts(valid, task, text=text, label=label)
+        train, held_out = whole, read(valid)
         notes += _check_unseen(train, held_out, valid, "held-out")
-    further = read_labelled_texts(test, task, text=text, label=label) if test else None
+    further = read(test) if test else None
     if further is not None and test is not None:
         notes += _check_unseen(train, further, test, "test")
+    unmasked = sum(MASK not in words for words in whole.texts)
+    if task.name == "regard" and unmasked:
+        notes.append(
+            f"{unmasked:,} of {len(whole.texts):,} texts have no {MASK}: the classifier reads the regard for "
+            f"{MASK}, mask the person with it"
+        )
     known = {*train.labels, *held_out.labels}
     labels = tuple(name for name in task.labels if name in known)
-    return LabelledExamples(train, held_out, labels, (*notes, *_note_unmasked(task, whole)), further)
+    return LabelledExamples(train, held_out, labels, tuple(notes), further)
 
 
 def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what: str) -> list[str]:
@@ -186,12 +209,147 @@ def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what:
     return [said] if twins else []
 
 
-def _note_unmasked(task: ClassificationTask, data: LabelledTexts) -> list[str]:
-    """A note where texts on the regard towards XYZ do not name XYZ."""
-    count = sum(MASK not in text for text in data.texts)
-    if task.name != "regard" or not count:
-        return []
-    return [
-        f"{count:,} of {len(data.texts):,} texts have no {MASK}: the classifier reads the regard for "
-        f"{MASK}, mask the person with it"
-    ]
+KINDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "toxicity": {
+        **{name: name for name in ("toxic", "severe_toxic", "obscene", "threat", "insult")},
+        **dict.fromkeys(("identity_hate", "identity_attack"), "identity_attack"),
+    }
+}
+"""Task to the columns it can have, and what its metric calls them."""
+
+
+class MultilabelExamples(NamedTuple):
+    """Texts to learn from and texts to test on, with labels that may accompany each other."""
+
+    train: LabelledPart
+    held_out: LabelledPart
+    labels: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_multilabel(
+    data: Path, task: str, columns: Sequence[str], *, valid: Path | None, text: str, seed: int
+) -> MultilabelExamples:
+    """The examples of a table with a column of 0 and 1 a label; held out is a fifth, or ``valid``."""
+    known = KINDS.get(task, {})
+    if unknown := [column for column in columns if column not in known]:
+        raise InputError(
+            f"{task} has no label {unknown[0]!r} that others may accompany",
+            expected=", ".join(known) or f"one column of labels for {task}",
+            fix="name columns with --label",
+        )
+    whole, skipped = _read_marks(data, columns, text)
+    count, marked = len(whole.texts), int(whole.any().sum())
+    if count < LEAST or marked in (0, count):
+        raise InputError(
+            f"{data} has {count} usable texts, {marked} of them with a label",
+            expected=f"at least {LEAST}, some with and some without",
+            fix="check the columns, or label more texts",
+        )
+    if valid is not None:
+        train, held_out = whole, _read_marks(valid, columns, text)[0]
+    else:
+        split = divide_texts(whole.texts, ["yes" if one else "no" for one in whole.any()], seed=seed)
+        train, held_out = (
+            LabelledPart([whole.texts[place] for place in places], whole.truth[places]) for places in split
+        )
+    notes = (f"{skipped} rows left out: no text, or a label that is not 0 or 1.",) if skipped else ()
+    return MultilabelExamples(train, held_out, tuple(dict.fromkeys(known[name] for name in columns)), notes)
+
+
+def _read_marks(path: Path, columns: Sequence[str], text: str) -> tuple[LabelledPart, int]:
+    """The texts whose labels are all 0 or 1, and the number of rows left out."""
+    table = read_table(path, {"--text": text, **{f"--label {name}": name for name in columns}})
+    values = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
+    marks = pl.col(*columns).str.strip_chars().str.to_lowercase()
+    rows = table.select(text, marks.replace_strict(values, default=None, return_dtype=pl.Float32)).filter(
+        pl.col(text).str.contains(r"\S"), pl.all_horizontal(pl.col(*columns).is_not_null())
+    )
+    truth = rows.drop(text).to_numpy(order="c")
+    return LabelledPart(rows[text].to_list(), truth), table.height - rows.height
+
+
+def resolve_training_data(
+    task: str,
+    data: tuple[Path, ...],
+    study: Path | str | None,
+    consensus: str | None,
+    agreement: float | None,
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The tables to train on, of data or of a study, and what a plan says of the study."""
+    if (study is None) == (not data):
+        given = "neither data nor a study" if study is None else "both data and a study"
+        raise InputError(
+            f"{given} to train {task} on",
+            expected="a table, or --from STUDY",
+            fix=f"evenhand train {task} DATA, or evenhand train {task} --from STUDY",
+        )
+    if study is None:
+        return data, ()
+    if task not in TASKS:
+        raise InputError(
+            f"{task} is not trained from a study", expected=", ".join(TASKS), fix="give a table instead"
+        )
+    rule = ConsensusRule(consensus or "majority", 0.5 if agreement is None else agreement, 1)
+    path, texts, dropped = _tabulate_labels(study, TASKS[task], rule)
+    lost = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items())) or "none"
+    return (path,), (f"study    {study}: {texts:,} texts people agree on; dropped: {lost}",)
+
+
+def _tabulate_labels(
+    source: Path | str, task: ClassificationTask, rule: ConsensusRule
+) -> tuple[Path, int, Counter[str]]:
+    """A table of one label a text in the words of a training, its texts, and by reason those left out.
+
+    Texts without a majority, and those most people call mixed, opposing, sarcasm or nonsense, are left out as
+    in the regard study (Sheng et al. 2019, section 4).
+    """
+    collected = read_label_set(source)
+    collected = collected.select_questions([_question(task, collected)])
+    texts = aggregate_texts(collected, rule)
+    ours = {label: _label(label, task, collected) for label in texts["human"].drop_nulls().unique()}
+    labels = pl.col("human").replace_strict(ours, return_dtype=pl.String, default=None)
+    texts = texts.with_columns(labels.alias("label"))
+    lost = texts.filter(pl.col("label").is_null())
+    dropped = Counter([*lost.filter(pl.col("human").is_null())["reason"], *lost["human"].drop_nulls()])
+    table = texts.drop_nulls("label").select(pl.col("item_id").alias("id"), "text", "label").sort("id")
+    if table.is_empty():
+        raise InputError(
+            f"{source} has no text with a label to learn: "
+            + ", ".join(f"{reason} {count}" for reason, count in dropped.items()),
+            expected=f"texts that most people call {', '.join(task.labels)}",
+            fix="collect more answers, or lower --agreement",
+        )
+    # By its content: the same answers are the same training.
+    content = spreadsheet_csv(table)
+    path = cache_folder() / "study-labels" / f"{collected.name}-{digest(content, size=8)}.csv"
+    if not path.is_file():
+        write_text(path, content)
+    return path, table.height, dropped
+
+
+def _question(task: ClassificationTask, collected: LabelSet) -> str:
+    """The question of the task's name; a file that names none is taken at its word."""
+    names = [question.name for question in collected.questions]
+    if task.name in names or names == ["label"]:
+        return task.name if task.name in names else "label"
+    raise InputError(
+        f"{collected.source} asks {', '.join(names)}, not {task.name}",
+        expected=f"answers to the question {task.name}",
+        fix="name another study, or export its labels and train on the table",
+    )
+
+
+def _label(label: str, task: ClassificationTask, collected: LabelSet) -> str | None:
+    plain = normalise_label(label)
+    if plain in UNORDERED:
+        return None
+    others = (scale.label_of(plain) for scale in KNOWN_SCALES)
+    known = task.map_label(plain) or next((other for other in others if other in task.labels), None)
+    if known is None:
+        raise InputError(
+            f"{collected.source} has the label {label!r}, which {task.name} does not know",
+            expected=task.describe_labels(),
+            fix="export the labels, rename them, and train on the table",
+        )
+    return known

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from evenhand.core.files import apply_umask
 from evenhand.core.registry import require_library
 
 Floats = NDArray[np.float64]
-Features = csr_matrix | Floats
+Features: TypeAlias = csr_matrix | Floats
 
 BUCKETS: Final = 2**18
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
@@ -32,7 +32,7 @@ class LogisticRegression:
     weights: Floats
     bias: Floats
 
-    def probabilities(self, features: csr_matrix | Floats) -> Floats:
+    def probabilities(self, features: Features) -> Floats:
         """The probability of each label (two labels or more sum to 1)."""
         logits = np.asarray(features @ self.weights.T) + self.bias
         if logits.shape[1] == 1:
@@ -41,16 +41,16 @@ class LogisticRegression:
         return np.asarray(raised / raised.sum(1, keepdims=True))
 
 
-def hashed_ngrams(texts: Sequence[str], *, longest: int = 2, buckets: int = BUCKETS) -> csr_matrix:
+def hashed_ngrams(texts: Sequence[str], *, longest: int = 2) -> csr_matrix:
     """One row a text: 1 + log(count) of its word n-grams in hashed buckets, scaled to length 1."""
     rows, columns = [], []
     for row, text in enumerate(texts):
         words = _TOKEN.findall(text.lower())
         for size in range(1, longest + 1):
             for start in range(len(words) - size + 1):
-                columns.append(zlib.crc32(" ".join(words[start : start + size]).encode()) % buckets)
+                columns.append(zlib.crc32(" ".join(words[start : start + size]).encode()) % BUCKETS)
                 rows.append(row)
-    matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), buckets))
+    matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), BUCKETS))
     matrix.data = 1 + np.log(matrix.data)
     return _unit_rows(matrix)
 
@@ -69,7 +69,7 @@ def weight_columns(matrix: csr_matrix, weights: Floats) -> csr_matrix:
 
 
 def fit_logistic_regression(
-    features: csr_matrix | Floats, labels: NDArray[np.int64], *, classes: int = 2, strength: float = 1.0
+    features: Features, labels: NDArray[np.int64], *, classes: int = 2, strength: float = 1.0
 ) -> LogisticRegression:
     """Logistic regression: cross-entropy summed over texts plus |w|^2 / (2 ``strength``), by L-BFGS.
 
@@ -117,21 +117,14 @@ class LinearText:
     model: LogisticRegression
 
     @classmethod
-    def fit(
-        cls,
-        texts: Sequence[str],
-        truth: NDArray[np.int64],
-        labels: Sequence[str],
-        *,
-        strength: float = STRENGTH,
-    ) -> LinearText:
+    def fit(cls, texts: Sequence[str], truth: NDArray[np.int64], labels: Sequence[str]) -> LinearText:
         """The classifier of least cross-entropy; unseen buckets would have weight 0 and are left out."""
         counted = hashed_ngrams(texts)
         columns = np.unique(counted.indices).astype(np.int64)
         features = counted[:, columns]
         frequency = inverse_frequency(features)
         model = fit_logistic_regression(
-            weight_columns(features, frequency), truth, classes=len(labels), strength=strength
+            weight_columns(features, frequency), truth, classes=len(labels), strength=STRENGTH
         )
         return cls(tuple(labels), columns, frequency, model)
 
@@ -169,58 +162,43 @@ class LinearText:
             read = load_file(folder / "model.safetensors")
             columns, frequency = read["columns"], read["frequency"].astype(np.float64)
             model = LogisticRegression(read["weights"].astype(np.float64), read["bias"].astype(np.float64))
-            _check(labels, columns, frequency, model)
+            outputs = 1 if len(labels) == 2 else len(labels)
+            sizes = columns.shape, model.weights.shape, model.bias.shape
+            if sizes != (frequency.shape, (outputs, frequency.size), (outputs,)):
+                raise ValueError(
+                    f"weights of {sizes[1]} for {frequency.size} columns and {len(labels)} labels"
+                )
+            if columns.dtype.kind not in "iu" or not ((columns >= 0) & (columns < BUCKETS)).all():
+                raise ValueError("a column is no bucket")
+            if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
+                raise ValueError("a weight is not finite")
             return cls(labels, columns, frequency, model)
-
-
-def _check(
-    labels: Sequence[str], columns: NDArray[np.int64], frequency: Floats, model: LogisticRegression
-) -> None:
-    """An error where sizes do not agree, or a bucket is none."""
-    features, rows = len(frequency), model.weights.shape[0]
-    sizes = columns.shape == (features,) and model.weights.shape == (rows, features)
-    if not sizes or model.bias.shape != (rows,) or rows != (1 if len(labels) == 2 else len(labels)):
-        raise ValueError(f"weights of {model.weights.shape} for {features} columns and {len(labels)} labels")
-    if columns.dtype.kind not in "iu" or (features and not 0 <= columns.min() <= columns.max() < BUCKETS):
-        raise ValueError("a column is no bucket")
-    if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
-        raise ValueError("a weight is not finite")
 
 
 ANALYSERS: Final = ("vader", "textblob")
 SCALE: Final = ("negative", "neutral", "positive")
-CUTS: Final[Mapping[str, float]] = {"vader": 0.05, "textblob": 0.05}
+CUT: Final = 0.05
 """A polarity beyond the cut has a side; VADER's own, and the same for TextBlob, whose authors give none."""
 
 
-class SentimentAnalyser:
-    """VADER or TextBlob as a classifier of negative, neutral and positive; it learns nothing.
+def judge_sentiment(name: str, labels: Sequence[str], texts: Sequence[str]) -> Floats:
+    """One row a text: 1 for the side that VADER or TextBlob gives it, 0 for the other labels.
 
-    Its whole weight is on one label. Labels that a data set has beside the three are never given.
+    They learn nothing. Labels that a data set has beside negative, neutral and positive are never given.
     """
-
-    def __init__(self, name: str, labels: Sequence[str]) -> None:
-        self._polarities = _polarities(name)
-        self._cut = CUTS[name]
-        self._labels = tuple(labels)
-
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """One row a text: 1 for its label, 0 for the others."""
-        answers = np.zeros((len(texts), len(self._labels)))
-        # Where the data has no such label, the nearest it has is the neutral one, or the first.
-        other = self._labels.index("neutral") if "neutral" in self._labels else 0
-        for row, polarity in enumerate(self._polarities(texts)):
-            side = SCALE[1 + (polarity >= self._cut) - (polarity <= -self._cut)]
-            answers[row, self._labels.index(side) if side in self._labels else other] = 1.0
-        return answers
-
-
-def _polarities(name: str) -> Callable[[Sequence[str]], Sequence[float]]:
     if name == "vader":
         from evenhand.metrics.vader import VaderScorer
 
-        return VaderScorer().compounds
-    require_library("textblob")
-    from textblob import TextBlob
+        polarities = VaderScorer().compounds(texts)
+    else:
+        require_library("textblob")
+        from textblob import TextBlob
 
-    return lambda texts: [float(TextBlob(text).sentiment.polarity) for text in texts]
+        polarities = [float(TextBlob(text).sentiment.polarity) for text in texts]
+    answers = np.zeros((len(texts), len(labels)))
+    # Where the data has no such label, the nearest it has is the neutral one, or the first.
+    other = labels.index("neutral") if "neutral" in labels else 0
+    for row, polarity in enumerate(polarities):
+        side = SCALE[1 + (polarity >= CUT) - (polarity <= -CUT)]
+        answers[row, labels.index(side) if side in labels else other] = 1.0
+    return answers

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import torch
@@ -24,9 +24,10 @@ from torch import Tensor
 from evenhand.core.errors import InputError
 from evenhand.mitigations.word_lists import WordLists, read_word_lists
 from evenhand.text.word_vectors import WordVectors, save_vectors
+from evenhand.training.corpus_text import split_documents
 from evenhand.training.embeddings import choose_vocabulary, count_words, encode_texts
+from evenhand.training.finetuning import descend
 from evenhand.training.ideology_words import read_articles
-from evenhand.training.training_loop import descend
 
 _LOG = logging.getLogger(__name__)
 _POWER: Final = 0.75
@@ -52,12 +53,6 @@ class NeutralVectorConfig:
     seed: int = 0
 
 
-class _Counts(NamedTuple):
-    rows: Tensor
-    columns: Tensor
-    values: Tensor
-
-
 def train_neutral_vectors(
     texts: Sequence[str],
     out: Path,
@@ -70,13 +65,21 @@ def train_neutral_vectors(
     vocabulary = choose_vocabulary(
         count_words(texts), recipe.words, required={word for words in sides.words for word in words}
     )
-    places = _places(sides, vocabulary.words)
+    index = {word: place for place, word in enumerate(vocabulary.words)}
+    places = [[index[word] for word in listed if word in index] for listed in sides.words]
+    if not all(places):
+        raise InputError(
+            "the texts hold no word of a side often enough",
+            expected="texts in which words of both lists occur",
+            fix="give more texts, or other lists",
+        )
     ids = encode_texts(texts, vocabulary.words)
-    matrix = fit_glove(count_cooccurrences(ids, len(vocabulary.words), window=recipe.window), places, recipe)
+    counts = count_cooccurrences(ids, len(vocabulary.words), window=recipe.window)
+    matrix = fit_glove(counts, (torch.tensor(places[0]), torch.tensor(places[1])), recipe)[:, : recipe.width]
     out.mkdir(parents=True, exist_ok=True)
     path = out / "vectors.safetensors"
-    save_vectors(vocabulary.words, matrix[:, : recipe.width], path)
-    return WordVectors.create(vocabulary.words, matrix[:, : recipe.width], source=str(path))
+    save_vectors(vocabulary.words, matrix, path)
+    return WordVectors.create(vocabulary.words, matrix, source=str(path))
 
 
 def count_cooccurrences(ids: NDArray[np.int32], words: int, *, window: int) -> csr_matrix:
@@ -99,76 +102,44 @@ def fit_glove(
 ) -> NDArray[np.float32]:
     """The vectors, one row a word; the last column is the one that took up ideology."""
     pairs = counts.tocoo()
-    data = _Counts(
-        torch.from_numpy(pairs.row.astype(np.int64)),
-        torch.from_numpy(pairs.col.astype(np.int64)),
-        torch.from_numpy(pairs.data.astype(np.float32)),
-    )
+    rows, columns = (torch.from_numpy(part.astype(np.int64)) for part in (pairs.row, pairs.col))
+    values = torch.from_numpy(pairs.data.astype(np.float32))
     random = torch.Generator().manual_seed(recipe.seed)
-    model = _Tables(counts.shape[0], recipe.width + 1, random)
-    optimiser = torch.optim.Adagrad(model.tables, lr=recipe.rate)
-    neutral = torch.ones(counts.shape[0], dtype=torch.bool)
+
+    def table(*size: int) -> Tensor:
+        return ((torch.rand(*size, generator=random) - 0.5) / (recipe.width + 1)).requires_grad_(True)
+
+    size = counts.shape[0]
+    words, contexts = table(size, recipe.width + 1), table(size, recipe.width + 1)
+    word_bias, context_bias = table(size), table(size)
+    optimiser = torch.optim.Adagrad([words, contexts, word_bias, context_bias], lr=recipe.rate)
+    neutral = torch.ones(size, dtype=torch.bool)
     neutral[torch.cat(places)] = False
     for epoch in range(recipe.epochs):
-        order = torch.randperm(len(data.values), generator=random)
         losses = []
-        for batch in torch.split(order, recipe.batch):
-            loss = model.glove_loss(_Counts(*(part[batch] for part in data)))
-            loss = loss + model.ideology_loss(places, neutral, recipe)
+        for batch in torch.split(torch.randperm(len(values), generator=random), recipe.batch):
+            at, near, count = rows[batch], columns[batch], values[batch]
+            logs = (words[at] * contexts[near]).sum(-1) + word_bias[at] + context_bias[near]
+            weight = (count / _PEAK).clamp(max=1) ** _POWER
+            loss = (weight * (logs - count.log()).square()).mean()
+            loss = loss + ideology_loss(words, places, neutral, recipe)
             losses.append(float(descend(loss, optimiser)))
         _LOG.info("epoch %d: loss %.4f", epoch + 1, float(np.mean(losses)))
-    both = model.words.detach() + model.contexts.detach()
+    both = words.detach() + contexts.detach()
     return np.asarray((both - both.mean(0)).numpy(), dtype=np.float32)
 
 
-class _Tables:
-    def __init__(self, words: int, width: int, random: torch.Generator) -> None:
-        def table(*size: int) -> Tensor:
-            return ((torch.rand(*size, generator=random) - 0.5) / width).requires_grad_(True)
-
-        self.words, self.contexts = table(words, width), table(words, width)
-        self.word_bias, self.context_bias = table(words), table(words)
-        self.tables = [self.words, self.contexts, self.word_bias, self.context_bias]
-
-    def glove_loss(self, counts: _Counts) -> Tensor:
-        logs = (self.words[counts.rows] * self.contexts[counts.columns]).sum(-1)
-        logs = logs + self.word_bias[counts.rows] + self.context_bias[counts.columns]
-        weight = (counts.values / _PEAK).clamp(max=1) ** _POWER
-        loss: Tensor = (weight * (logs - counts.values.log()).square()).mean()
-        return loss
-
-    def ideology_loss(
-        self, places: tuple[Tensor, Tensor], neutral: Tensor, recipe: NeutralVectorConfig
-    ) -> Tensor:
-        means = [self.words[place].mean(0) for place in places]
-        apart = (means[0][-1] - means[1][-1]).abs().clamp(max=2)
-        direction = (means[0] - means[1])[:-1].detach()
-        direction = direction / direction.norm().clamp(min=1e-6)
-        along = (self.words[:, :-1] @ direction)[neutral]
-        cost: Tensor = recipe.neutral * along.square().mean() - recipe.apart * apart
-        return cost
-
-
-def _places(sides: WordLists, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-    index = {word: place for place, word in enumerate(words)}
-    places = [[index[word] for word in listed if word in index] for listed in sides.words]
-    if not all(places):
-        raise InputError(
-            "the texts hold no word of a side often enough",
-            expected="texts in which words of both lists occur",
-            fix="give more texts, or other lists",
-        )
-    return torch.tensor(places[0]), torch.tensor(places[1])
-
-
-def read_texts(articles: Path, corpora: Iterable[Path] = (), *, limit: int | None = None) -> list[str]:
-    """The texts of labelled articles, and the documents of corpora, at most ``limit`` of each."""
-    from evenhand.training.corpus_text import split_documents
-
-    texts = [article.text for article in read_articles(articles)]
-    for corpus in corpora:
-        texts += [document.text for document in split_documents(corpus)[0][:limit]]
-    return texts
+def ideology_loss(
+    words: Tensor, places: tuple[Tensor, Tensor], neutral: Tensor, recipe: NeutralVectorConfig
+) -> Tensor:
+    """What keeps ideology in the last column: its distance between the sides, and what is left elsewhere."""
+    means = [words[place].mean(0) for place in places]
+    apart = (means[0][-1] - means[1][-1]).abs().clamp(max=2)
+    direction = (means[0] - means[1])[:-1].detach()
+    direction = direction / direction.norm().clamp(min=1e-6)
+    along = (words[:, :-1] @ direction)[neutral]
+    cost: Tensor = recipe.neutral * along.square().mean() - recipe.apart * apart
+    return cost
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -183,7 +154,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    texts = read_texts(args.articles, args.corpus, limit=args.limit)
+    texts = [article.text for article in read_articles(args.articles)]
+    for corpus in args.corpus:
+        texts += [document.text for document in split_documents(corpus)[0][: args.limit]]
     train_neutral_vectors(
         texts, args.out, sides=read_word_lists(args.words), recipe=NeutralVectorConfig(epochs=args.epochs)
     )

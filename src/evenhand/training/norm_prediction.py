@@ -27,7 +27,7 @@ from evenhand.core.regular_files import open_regular
 from evenhand.tensors.devices import single_thread
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
-from evenhand.training.training_loop import descend
+from evenhand.training.finetuning import descend
 
 _LOG = logging.getLogger(__name__)
 _LARGEST: Final = 1e6
@@ -80,7 +80,7 @@ def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
     for path in paths:
         for word, ratings in _rows(path):
             rows.setdefault(word, []).append(ratings)
-    means = [[_mean(column) for column in np.stack(own).T] for own in rows.values()]
+    means = [np.ma.masked_invalid(own).mean(axis=0).filled(np.nan) for own in rows.values()]
     return WordRatings(tuple(rows), np.array(means, dtype=np.float32).reshape(-1, len(NORMS)))
 
 
@@ -102,7 +102,12 @@ def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) 
         rest = np.setdiff1d(order, held)
         predicted[held] = predict_ratings(fit_networks(features[rest], values[rest], recipe), features[held])
         _LOG.info("fold %d of %d", fold + 1, recipe.folds)
-    return [_agreement(name, predicted[:, column], values[:, column]) for column, name in enumerate(NORMS)]
+    agreements = []
+    for name, given, rated in zip(NORMS, predicted.T, values.T, strict=True):
+        known = ~np.isnan(rated)
+        r = np.corrcoef(given[known], rated[known])[0, 1] if known.sum() > 2 else np.nan
+        agreements.append(NormAgreement(name, float(r), int(known.sum())))
+    return agreements
 
 
 class NormNetwork(nn.Module):
@@ -128,8 +133,24 @@ class NormNetwork(nn.Module):
 
 def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
     """The trained networks; they differ by their seed alone."""
-    tensors = torch.from_numpy(features), torch.from_numpy(values)
-    return [_fit_one(*tensors, recipe, number) for number in range(recipe.networks)]
+    inputs, rated = torch.from_numpy(features), torch.from_numpy(values)
+    known = ~rated.isnan()
+    count = known.sum(dim=0).clamp(min=1)
+    mean = torch.where(known, rated, 0.0).sum(dim=0) / count
+    spread = (torch.where(known, rated - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
+    target = torch.where(known, (rated - mean) / spread, 0.0)
+    networks = []
+    for number in range(recipe.networks):
+        with single_thread(), torch.random.fork_rng():
+            torch.manual_seed(recipe.seed * 1000 + number)
+            network = NormNetwork(inputs.shape[1], recipe, mean, spread).train()
+            optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
+            for step in range(recipe.steps):
+                rows = torch.randint(len(inputs), (recipe.rows,))
+                error = (network(inputs[rows]) - target[rows]).square() * known[rows]
+                descend(error.sum() / known[rows].sum(), optimiser, factor=1 - step / recipe.steps)
+        networks.append(network.eval())
+    return networks
 
 
 def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix:
@@ -152,32 +173,9 @@ def build_lexicon(vectors: WordVectors, ratings: WordRatings, recipe: NormNetwor
     return Lexicon(vectors.words, predicted.astype(np.float32), tuple(NORMS))
 
 
-def _fit_one(features: Tensor, values: Tensor, recipe: NormNetworkConfig, number: int) -> NormNetwork:
-    known = ~values.isnan()
-    count = known.sum(dim=0).clamp(min=1)
-    mean = torch.where(known, values, 0.0).sum(dim=0) / count
-    spread = (torch.where(known, values - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
-    target = torch.where(known, (values - mean) / spread, 0.0)
-    with single_thread(), torch.random.fork_rng():
-        torch.manual_seed(recipe.seed * 1000 + number)
-        network = NormNetwork(features.shape[1], recipe, mean, spread).train()
-        optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
-        for step in range(recipe.steps):
-            rows = torch.randint(len(features), (recipe.rows,))
-            error = (network(features[rows]) - target[rows]).square() * known[rows]
-            descend(error.sum() / known[rows].sum(), optimiser, factor=1 - step / recipe.steps)
-    return network.eval()
-
-
 def _features(vectors: WordVectors) -> Matrix:
     # Unit vectors have tiny components; scaled so, each has a variance near 1.
     return unit_rows(vectors.matrix) * np.float32(math.sqrt(vectors.matrix.shape[1]))
-
-
-def _agreement(name: str, predicted: Matrix, rated: Matrix) -> NormAgreement:
-    known = ~np.isnan(rated)
-    r = np.corrcoef(predicted[known], rated[known])[0, 1] if known.sum() > 2 else np.nan
-    return NormAgreement(name, float(r), int(known.sum()))
 
 
 def _rows(path: Path) -> list[tuple[str, Matrix]]:
@@ -208,11 +206,6 @@ def _number(text: str | None) -> float:
     except ValueError:
         return float("nan")
     return value if abs(value) < _LARGEST else float("nan")
-
-
-def _mean(column: Matrix) -> float:
-    known = column[~np.isnan(column)]
-    return float(known.mean()) if len(known) else float("nan")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -3,14 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
+from evenhand.core.errors import InputError
 from evenhand.core.options import Option
 from evenhand.run_options import Device, Offline, Output, Seeded
-from evenhand.training.presets import PRESETS
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuningConfig:
+    """How a classifier is fine-tuned."""
+
+    epochs: int = 5
+    batch: int = 32
+    rate: float = 2e-5
+    warmup: float = 0.1
+    """Share of all steps in which the learning rate rises."""
+    is_constant: bool = False
+    """Keep the learning rate after the warm-up, as plain Adam does, instead of letting it fall."""
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    patience: int | None = None
+    """Epochs without a lower held-out loss after which training stops; the best epoch is kept. None: all."""
+    seed: int = 0
+
+
+class EpochLosses(NamedTuple):
+    """What one epoch came to: mean losses in nats."""
+
+    loss: float
+    held_out_loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPreset:
+    """A backbone and how it is trained; an option of the command wins over it."""
+
+    task: str
+    backbone: str
+    recipe: FineTuningConfig
+    longest: int
+    """Tokens a text is cut to."""
+    runs: int = 1
+    """Trainings with seeds of their own, over which accuracy is averaged."""
+    labels: tuple[str, ...] = ()
+    """Columns of labels that do not exclude each other, 0 or 1 each; empty for one column of labels."""
+    text: str = "text"
+    """The column of the texts."""
+
+
+_FROM_NOTHING: Final = FineTuningConfig(epochs=10, rate=1e-3, weight_decay=0.0, patience=2)
+"""Networks that start at random; the epoch is chosen on the validation part, the test part is not touched."""
+LSTM_RECIPE: Final = FineTuningConfig(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
+"""The LSTM of the regard study."""
+_ADAM: Final = FineTuningConfig(epochs=100, warmup=0.0, is_constant=True, weight_decay=0.0)
+_BERT_LIKE: Final = FineTuningConfig(epochs=3, rate=2e-5)
+
+# What each paper says, and what is ours where it does not say.
+PRESETS: Final[Mapping[str, TrainingPreset]] = {
+    # Kadan et al. 2024, section 4.1: Adam, 100 epochs, categorical cross-entropy, a dense layer of four with
+    # softmax; the longest text and early stopping are not printed.
+    **{
+        f"affective-{name}": TrainingPreset("emotion", model, replace(_ADAM, rate=rate, batch=batch), 128)
+        for name, model, rate, batch in (
+            ("bert", "bert-large-uncased", 1e-5, 80),
+            ("gpt2", "gpt2-medium", 1e-6, 64),
+            ("xlnet", "xlnet-large-cased", 1e-6, 80),
+            ("t5", "t5-large", 1e-6, 80),
+        )
+    },
+    # Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as in the Jigsaw
+    # toxic comment data; epochs and batch are not printed.
+    "bold": TrainingPreset(
+        "toxicity",
+        "bert-large-uncased-whole-word-masking",
+        FineTuningConfig(epochs=3, rate=1e-4),
+        longest=256,
+        labels=("toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"),
+        text="comment_text",
+    ),
+    # Liu et al. 2021, section 5: articles prepared by evenhand.training.articles (100 tokens, up to 128
+    # pieces); default parameters, of which none is printed.
+    **{
+        f"political-{name}": TrainingPreset("ideology", model, recipe, 128)
+        for name, model, recipe in (
+            ("xlnet", "xlnet-base-cased", _BERT_LIKE),
+            ("bert", "bert-base-uncased", _BERT_LIKE),
+            ("attention", "attention", _FROM_NOTHING),
+            ("fasttext", "fasttext", replace(_FROM_NOTHING, rate=1e-2, epochs=20)),
+            ("transformer", "small-transformer", replace(_FROM_NOTHING, rate=5e-4)),
+            ("rnn", "lstm", LSTM_RECIPE),
+            ("linear", "linear", FineTuningConfig()),
+        )
+    },
+    # Sheng et al. 2019, appendix A.1 and section 4: mostly default parameters, which are batch 32, rate 5e-5
+    # and a tenth of warm-up in BERT's own script. The LSTM has batch and falling rate as BERT, and Adam's
+    # usual learning rate; the pretrained vectors are the embedded ones.
+    **{
+        f"regard-{name}": TrainingPreset("regard", model, recipe, longest=50, runs=5)
+        for name, model, recipe in (
+            ("bert", "bert-base-uncased", FineTuningConfig(epochs=5, rate=5e-5)),
+            ("lstm", "lstm", LSTM_RECIPE),
+            ("lstm-pretrained", "lstm:embedded", LSTM_RECIPE),
+        )
+    },
+}
+
+
+def find_preset(name: str, task: str) -> TrainingPreset:
+    """The preset of a name; an error where there is none, or where it trains something else."""
+    preset = PRESETS.get(name)
+    if preset is None or preset.task != task:
+        known = ", ".join(name for name, other in PRESETS.items() if other.task == task)
+        what = "there is no preset" if preset is None else f"the preset is for {preset.task}, not {task}:"
+        raise InputError(
+            f"{what} {name!r}",
+            expected=known or f"none: {task} has no preset",
+            fix="name one of these, or leave --preset out" if known else "leave --preset out",
+        )
+    return preset
+
 
 _data = partial(Option, panel="Data")
 _training = partial(Option, panel="Training")

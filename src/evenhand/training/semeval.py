@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
@@ -22,33 +22,13 @@ from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import read_lines, read_table
 
 _RESIDUE: Final = re.compile(r"\+[A-Za-z0-9/]+-")
-
-
-def repair_utf7(text: str) -> str:
-    """The text with the residue of UTF-7 turned back into what it stands for.
-
-    >>> repaired("so +ACM-happy+ACE-")
-    'so #happy!'
-    """
-    return _RESIDUE.sub(_decode_match, text)
-
-
-def _decode_match(match: re.Match[str]) -> str:
-    try:
-        return match[0].encode("ascii").decode("utf-7")
-    except UnicodeError:
-        # A plus sign, letters and a dash that are no code: left as they are.
-        return match[0]
-
-
 EMOTIONS: Final = ("anger", "fear", "joy", "sadness")
 """In the order of the released files' label numbers."""
 VALIDATION: Final = "semeval_test.csv"
 _OFFICIAL: Final = re.compile(rf"EI-oc.*({'|'.join(EMOTIONS)}).*(train|dev)\.txt$")
 
 
-@dataclass(frozen=True, slots=True)
-class SemevalTables:
+class SemevalTables(NamedTuple):
     """Two tables with the columns ``text`` and ``label``, kept in the cache folder."""
 
     train: Path
@@ -58,23 +38,23 @@ class SemevalTables:
 def prepare_tables(folder: Path) -> SemevalTables:
     """The paper's training and validation tables, from a folder that holds the published files."""
     files = sorted([*folder.glob("*"), *folder.glob("*/*")])
-    official = [path for path in files if _OFFICIAL.search(path.name)]
-    parts = {match.groups() for path in official if (match := _OFFICIAL.search(path.name))}
+    parts = {path: match.groups() for path in files if (match := _OFFICIAL.search(path.name))}
     released = next((path for path in files if path.name == VALIDATION), None)
-    if len(parts) < 2 * len(EMOTIONS) or released is None:
+    if len(set(parts.values())) < 2 * len(EMOTIONS) or released is None:
         raise InputError(
-            f"{folder} has {len(parts)} of the 8 EI-oc train and dev files and "
+            f"{folder} has {len(set(parts.values()))} of the 8 EI-oc train and dev files and "
             f"{'no ' if released is None else ''}{VALIDATION}",
             expected=f"EI-oc files of {', '.join(EMOTIONS)}, train and dev, and {VALIDATION}",
             fix="name a folder that holds them, or one table with the columns text and label",
         )
-    inputs = [file_digest(path) for path in (*official, released)]
+    inputs = [file_digest(path) for path in (*parts, released)]
     cached = cache_folder() / "data" / f"semeval-{digest(inputs, size=8)}"
     tables = SemevalTables(cached / "train.csv", cached / "valid.csv")
-    rows = [row for path in official for row in read_tweets(path)], list(read_validation(released))
-    for path, part in zip((tables.train, tables.valid), rows, strict=True):
+    rows = chain.from_iterable(map(read_tweets, parts)), read_validation(released)
+    for path, part in zip(tables, rows, strict=True):
+        table = pl.DataFrame(list(part), schema=["text", "label"], orient="row")
         if not path.exists():
-            write_text(path, pl.DataFrame(part, schema=["text", "label"], orient="row").write_csv())
+            write_text(path, table.write_csv())
     return tables
 
 
@@ -120,3 +100,20 @@ def _unknown_label(where: str, label: str | None, accepted: str) -> InputError:
     return InputError(
         f"{where} has the emotion {str(label)[:80]!r}", expected=accepted, fix="get the published file again"
     )
+
+
+def repair_utf7(text: str) -> str:
+    """The text with the residue of UTF-7 turned back into what it stands for.
+
+    >>> repair_utf7("so +ACM-happy+ACE-")
+    'so #happy!'
+    """
+    return _RESIDUE.sub(_decode_match, text)
+
+
+def _decode_match(match: re.Match[str]) -> str:
+    try:
+        return match[0].encode("ascii").decode("utf-7")
+    except UnicodeError:
+        # A plus sign, letters and a dash that are no code: left as they are.
+        return match[0]

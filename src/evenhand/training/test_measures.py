@@ -145,13 +145,13 @@ class HeldOutResult:
     @property
     def classes(self) -> tuple[LabelScore, ...]:
         """Precision, recall and F1 of every label."""
+        counts = np.array(self.confusion)
         scores = []
-        for place, label in enumerate(self.labels):
-            hits, true = self.confusion[place][place], sum(self.confusion[place])
-            predicted = sum(row[place] for row in self.confusion)
-            precision = hits / predicted if predicted else None
-            recall, f1 = (hits / true if true else None), 2 * hits / max(1, true + predicted)
-            scores.append(LabelScore(label, precision, recall, f1 if true + predicted else None, true))
+        for label, *numbers in zip(self.labels, counts.diagonal(), counts.sum(0), counts.sum(1), strict=True):
+            hits, predicted, true = map(int, numbers)
+            parts = ((hits, predicted), (hits, true), (2 * hits, predicted + true))
+            precision, recall, f1 = (part / whole if whole else None for part, whole in parts)
+            scores.append(LabelScore(label, precision, recall, f1, true))
         return tuple(scores)
 
     @property
@@ -187,7 +187,7 @@ def accuracy_ceiling(texts: Sequence[str], labels: Sequence[str]) -> float:
     >>> accuracy_ceiling(["a", "a", "b"], ["joy", "fear", "joy"])
     0.6666666666666666
     """
-    counts: dict[str, Counter[str]] = {}
-    for text, label in zip(texts, labels, strict=True):
-        counts.setdefault(text, Counter())[label] += 1
-    return sum(max(of_text.values()) for of_text in counts.values()) / len(texts) if texts else 1.0
+    most: dict[str, int] = {}
+    for (text, _), count in Counter(zip(texts, labels, strict=True)).items():
+        most[text] = max(count, most.get(text, 0))
+    return sum(most.values()) / len(texts) if texts else 1.0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Unpack
 
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
 from evenhand.core.digests import Json
@@ -24,17 +23,18 @@ from evenhand.training.classifier_job import (
     OVER_WORDS,
     ClassifierFit,
     ClassifierTraining,
+    MultilabelTraining,
+    SeedAverageTraining,
     backbone_kind,
     ensemble_members,
 )
 from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.labelled_table import read_examples
+from evenhand.training.labelled_table import read_examples, read_multilabel, resolve_training_data
 from evenhand.training.linear_text import ANALYSERS
-from evenhand.training.options import TASKS, TrainOptions
-from evenhand.training.presets import LSTM_RECIPE, FineTuningConfig, TrainingPreset, find_preset
-from evenhand.training.seed_averages import SeedAverageTraining
-from evenhand.training.study_labels import resolve_training_data
-from evenhand.training.word_jobs import NormTraining, WordVectorTraining, check_files
+from evenhand.training.options import LSTM_RECIPE, TASKS, FineTuningConfig, TrainOptions, find_preset
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 WORDS: Final = ("norms", "embeddings")
 CALIBRATOR: Final = "calibrator"
@@ -42,7 +42,6 @@ MAX_LENGTH: Final = 128
 RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
 """Learning rates that suit the small embedded networks; other backbones have 2e-5, usual for BERT's size."""
 
-_DEFAULT: Final = FineTuningConfig()
 _NEURAL: Final = ("epochs", "batch", "learning_rate", "max_length", "patience")
 _CLASSIFIERS: Final = ("text", "label", "valid", "test", "runs", "preset")
 _STUDIES: Final = ("consensus", "agreement")
@@ -55,6 +54,9 @@ _UNUSED: Final[Mapping[str, tuple[str, ...]]] = {
     CALIBRATOR: (*_STUDIES, "backbone", "valid", "test", "runs", "preset", "batch", "patience"),
 }
 """Options that would be ignored; they are refused instead."""
+
+
+Config = TypeVar("Config", bound="DataclassInstance")
 
 
 class TrainingProcedure(Protocol):
@@ -162,16 +164,16 @@ def prepare(
     check_files(paths)
     if task in WORDS:
         job = _word_job(task, paths, options)
+    elif len(paths) == 1:
+        job = (_calibrator_job if task == CALIBRATOR else _classifier_job)(task, paths[0], options)
     else:
-        if len(paths) != 1:
-            further = ", and others to test on with --valid and --test" if task in TASKS else ""
-            article = "" if task in TASKS else "a "
-            raise InputError(
-                f"{len(paths)} files to train {article}{task} on",
-                expected=f"one table{further or ' of texts and labels'}",
-                fix="join the files",
-            )
-        job = (_calibrator_job if task == CALIBRATOR else partial(_classifier_job, task))(paths[0], options)
+        is_steered = task == CALIBRATOR
+        further = " of texts and labels" if is_steered else ", and others to test on with --valid and --test"
+        raise InputError(
+            f"{len(paths)} files to train {'a ' if is_steered else ''}{task} on",
+            expected=f"one table{further}",
+            fix="join the files",
+        )
     out = options["out"]
     name = f"{task}-{Path(options.get('backbone') or '').name or 'default'}"
     folder = Path(out) if out else default_folder("train", name, job.identity())
@@ -185,24 +187,22 @@ def ignored_options(task: str) -> tuple[str, ...]:
     return _UNUSED[task] if task in TASKS else ("study", *_UNUSED[task])
 
 
-def _calibrator_job(data: Path, options: TrainOptions) -> TrainingProcedure:
+def _calibrator_job(task: str, data: Path, options: TrainOptions) -> TrainingProcedure:
     require_library("torch")
     from evenhand.training.calibrator_job import CalibratorConfig, CalibratorTraining, read_two_labels
 
     columns = (options["text"] or "text", options["label"] or "label")
-    recipe, sides = CalibratorConfig(), split_names(options["sides"]) or ()
+    examples = read_two_labels(
+        data, text=columns[0], label=columns[1], sides=split_names(options["sides"]) or ()
+    )
+    first, second = split_names(options["sides"]) or sorted(set(examples.labels))
     return CalibratorTraining(
         model=options["model"] or "builtin",
         data=data,
         columns=columns,
-        examples=read_two_labels(data, text=columns[0], label=columns[1], sides=sides),
-        recipe=replace(
-            recipe,
-            epochs=options["epochs"] or recipe.epochs,
-            rate=options["learning_rate"] or recipe.rate,
-            longest=options["max_length"] or recipe.longest,
-            seed=options["seed"],
-        ),
+        examples=examples,
+        sides=(first, second),
+        recipe=_adjust(CalibratorConfig(), options, longest="max_length"),
         execution=Execution(device=options["device"], offline=options["offline"]),
     )
 
@@ -212,15 +212,12 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     backbone = options["backbone"] or (preset.backbone if preset else default_backbone())
     _check_backbone(backbone)
     valid, test = (Path(given) if given else None for given in (options["valid"], options["test"]))
-    recipe = _recipe(backbone, preset, options)
+    recipe = _adjust(preset.recipe if preset else _default_recipe(backbone), options)
     longest = options["max_length"] or (preset.longest if preset else MAX_LENGTH)
-    where = options["device"], options["offline"]
-    kind = TASKS[task]
+    fit = ClassifierFit(task, backbone, (), recipe, longest, options["device"], options["offline"])
     given = options["label"]
     labels = tuple(map(str.strip, given.split(","))) if given else preset.labels if preset else ()
     if len(labels) > 1:
-        from evenhand.training.multilabel import MultilabelTraining, read_multilabel
-
         for name in ("test", "runs"):
             if options.get(name) is not None:
                 raise InputError(
@@ -229,36 +226,33 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
         check_files([valid] if valid else [])
         text = options["text"] or (preset.text if preset else "text")
         several = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
-        fit = ClassifierFit(task, backbone, several.labels, recipe, longest, *where, each=True)
-        return MultilabelTraining(task, data, valid, several, fit)
+        return MultilabelTraining(task, data, valid, several, replace(fit, labels=several.labels, each=True))
     check_files([path for path in (valid, test) if path])
     columns = (options["text"] or "text", given or "label")
+    kind = TASKS[task]
     examples = read_examples(
         data, kind, valid=valid, test=test, text=columns[0], label=columns[1], seed=options["seed"]
     )
-    fit = ClassifierFit(task, backbone, examples.labels, recipe, longest, *where)
+    fit = replace(fit, labels=examples.labels)
     job = ClassifierTraining(kind, data, valid, columns, examples, fit, test)
     runs = options["runs"] or (preset.runs if preset else 1)
-    return SeedAverageTraining(job, runs, _context_of(task)) if runs > 1 else job
+    return SeedAverageTraining(job, runs) if runs > 1 else job
 
 
-def _recipe(backbone: str, preset: TrainingPreset | None, options: TrainOptions) -> FineTuningConfig:
-    """The recipe of the preset, or of the backbone's kind, changed by what was given."""
-    if preset is not None:
-        start = preset.recipe
-    elif backbone_kind(backbone) in (LSTM, *OVER_WORDS):
-        start = LSTM_RECIPE
-    else:
-        rated = ensemble_members(backbone)[0] if backbone_kind(backbone) == ENSEMBLE else backbone
-        start = replace(_DEFAULT, rate=RATES.get(rated, _DEFAULT.rate))
-    return replace(
-        start,
-        epochs=options["epochs"] or start.epochs,
-        batch=options["batch"] or start.batch,
-        rate=options["learning_rate"] or start.rate,
-        patience=options["patience"] or start.patience,
-        seed=options["seed"],
-    )
+def _default_recipe(backbone: str) -> FineTuningConfig:
+    """The recipe of the backbone's kind."""
+    if backbone_kind(backbone) in (LSTM, *OVER_WORDS):
+        return LSTM_RECIPE
+    rated = ensemble_members(backbone)[0] if backbone_kind(backbone) == ENSEMBLE else backbone
+    recipe = FineTuningConfig()
+    return replace(recipe, rate=RATES.get(rated, recipe.rate))
+
+
+def _adjust(recipe: Config, options: TrainOptions, **others: str) -> Config:
+    """The recipe with the options that were given; ``others`` name the option of further fields."""
+    names = {"epochs": "epochs", "batch": "batch", "rate": "learning_rate", "patience": "patience", **others}
+    changes = {field: given for field, name in names.items() if (given := options.get(name))}
+    return replace(recipe, **changes, seed=options["seed"])
 
 
 def _check_backbone(backbone: str) -> None:
@@ -272,28 +266,26 @@ def _check_backbone(backbone: str) -> None:
         require_library(library)
 
 
-def _context_of(task: str) -> Callable[[str], str]:
-    """Which bias context a masked text opens with; no context for other tasks."""
-    if task != "regard":
-        return lambda text: ""
-    from evenhand.suites.regard import RegardSuite
-
-    return RegardSuite().find_context
-
-
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
     require_library("torch")
-    seed = options["seed"]
-    if task == "norms":
-        from evenhand.training.norm_prediction import NormNetworkConfig
-
-        vectors = Path(options["backbone"]) if options["backbone"] else None
-        check_files([vectors] if vectors else [])
-        return NormTraining(paths, vectors, NormNetworkConfig(seed=seed))
+    from evenhand.training import word_jobs
     from evenhand.training.embeddings import WordVectorConfig
+    from evenhand.training.norm_prediction import NormNetworkConfig
 
-    epochs = options["epochs"] or WordVectorConfig().epochs
-    return WordVectorTraining(paths, WordVectorConfig(epochs=epochs, seed=seed))
+    if task == "embeddings":
+        return word_jobs.WordVectorTraining(paths, _adjust(WordVectorConfig(), options))
+    vectors = Path(options["backbone"]) if options["backbone"] else None
+    check_files([vectors] if vectors else [])
+    return word_jobs.NormTraining(paths, vectors, NormNetworkConfig(seed=options["seed"]))
+
+
+def check_files(paths: Sequence[Path]) -> None:
+    """An error naming the first file that is not there."""
+    for path in paths:
+        if not path.is_file():
+            raise InputError(
+                f"there is no file {path}", expected="files that are there", fix="check the path"
+            )
 
 
 def default_backbone() -> str:

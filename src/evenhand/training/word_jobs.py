@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import spearmanr
 
 from evenhand.core.digests import Json, file_digest
@@ -18,18 +18,17 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.protocols import Progress
 from evenhand.store.atomic_writes import replace_file, storage_errors
-from evenhand.text.word_vectors import WordVectors, unit_rows
-from evenhand.training.job_folder import TrainingFolder
-from evenhand.training.model_card import (
+from evenhand.text.lexicons import NORMS, write_lexicon
+from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
+from evenhand.training import norm_prediction
+from evenhand.training.embeddings import WordVectorConfig, train_word_vectors
+from evenhand.training.job_folder import (
+    TrainingFolder,
     describe_file,
-    fisher_interval,
     markdown_table,
     score_command,
     write_card,
 )
-
-if TYPE_CHECKING:
-    from evenhand.training import embeddings, norm_prediction
 
 LEXICON: Final = "lexicon.tsv"
 VECTORS: Final = "vectors.safetensors"
@@ -62,30 +61,32 @@ class NormTraining:
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Cross-validate, fit on all words, write the lexicon; Pearson's r of every variable."""
-        from evenhand.text.lexicons import NORMS, write_lexicon
-        from evenhand.text.word_vectors import load_embedded_vectors, read_vectors
-        from evenhand.training import norm_prediction
-
         vectors = read_vectors(self.vectors) if self.vectors else load_embedded_vectors()
         ratings = norm_prediction.read_word_ratings(self.data)
         features, values = norm_prediction.match_vectors(ratings, vectors)
-        _check_rated({name: int(n) for name, n in zip(NORMS, (values == values).sum(0), strict=True)})
+        counts = dict(zip(NORMS, (values == values).sum(0).tolist(), strict=True))
+        if few := [f"{name} ({count})" for name, count in counts.items() if count < LEAST]:
+            raise InputError(
+                f"too few rated words have a vector: {', '.join(few)}",
+                expected=f"at least {LEAST} words for each of {', '.join(counts)}",
+                fix="add tables with the missing columns: evenhand train norms FIRST SECOND",
+            )
         with progress.step("cross-validation", None):
             agreements = norm_prediction.cross_validate(features, values, self.recipe)
         with progress.step("lexicon", None), replace_file(folder.path / LEXICON) as path:
             lexicon = norm_prediction.build_lexicon(vectors, ratings, self.recipe)
             write_lexicon(lexicon, path)
-        rows = [(a.variable, f"{a.r:.3f}", _interval(a.r, a.words), f"{a.words:,}") for a in agreements]
+        rows = [(a.variable, f"{a.r:.3f}", format_interval(a.r, a.words), f"{a.words:,}") for a in agreements]
         header = ("variable", "Pearson's r, held-out words", "95 % interval", "rated words")
         card = write_card(
             title="Emotion lexicon",
             settings={
-                **_files(self.data),
+                "data": "; ".join(map(describe_file, self.data)),
                 "word vectors": str(self.vectors or "the embedded ones"),
                 "training": f"multi-task network; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(lexicon.words):,}",
             },
-            results=[markdown_table(header, rows)],
+            results=[markdown_table(header, *rows)],
             notes=("Predictions, also for rated words. r is over words the network did not see.",),
             use=score_command(f"norms={folder.path / LEXICON}"),
         )
@@ -98,7 +99,7 @@ class WordVectorTraining:
     """Word vectors of running text."""
 
     data: tuple[Path, ...]
-    recipe: embeddings.WordVectorConfig
+    recipe: WordVectorConfig
 
     def identity(self) -> dict[str, Json]:
         """What decides the result."""
@@ -117,42 +118,30 @@ class WordVectorTraining:
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, write the vectors and ask them our own questions."""
-        from evenhand.training import embeddings
-
         try:
             with progress.step("word vectors", None), storage_errors(folder.path):
-                vectors = embeddings.train_word_vectors(self.data, folder.path, recipe=self.recipe)
+                vectors = train_word_vectors(self.data, folder.path, recipe=self.recipe)
         except UnicodeDecodeError as error:
             raise InputError(
                 f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
             ) from error
         measures, rows = _questions(vectors)
-        missing = [word for word in ("she", "he") if word not in vectors.index]
-        lack = (
-            [f"No vector for {' and '.join(missing)}: gender_polarity cannot use these."] if missing else []
-        )
+        notes = ["The questions are few and easy: they show that training worked, not how well."]
+        if missing := [word for word in ("she", "he") if word not in vectors.index]:
+            notes.insert(0, f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.")
         card = write_card(
             title="Word vectors",
             settings={
-                **_files(self.data),
+                "data": "; ".join(map(describe_file, self.data)),
                 "training": f"skip-gram with negative sampling; {_describe_settings(asdict(self.recipe))}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
-            results=[markdown_table(("question", "result"), rows)],
-            notes=(*lack, "The questions are few and easy: they show that training worked, not how well."),
+            results=[markdown_table(("question", "result"), *rows)],
+            notes=notes,
             use=score_command(f"gender_polarity={folder.path / VECTORS}"),
         )
         (folder.path / "encoded.safetensors").unlink(missing_ok=True)
         return folder.finish(measures, card=card)
-
-
-def check_files(paths: Sequence[Path]) -> None:
-    """An error naming the first file that is not there."""
-    for path in paths:
-        if not path.is_file():
-            raise InputError(
-                f"there is no file {path}", expected="files that are there", fix="check the path"
-            )
 
 
 def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
@@ -163,25 +152,11 @@ def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, 
     rows = [("analogies", f"{right:,} of {total:,} right")]
     if total:
         measures["analogies"] = right / total
-    known = [pair for pair in checks.similarity if pair[0] in vectors.index and pair[1] in vectors.index]
-    if len(known) >= 3:
-        measures["similarity"], pairs = similarity_correlation(vectors, known)
-        rows.append(("word similarity, Spearman", f"{measures['similarity']:.3f} over {pairs} pairs"))
+    correlation, pairs = similarity_correlation(vectors, checks.similarity)
+    if pairs >= 3:
+        measures["similarity"] = correlation
+        rows.append(("word similarity, Spearman", f"{correlation:.3f} over {pairs} pairs"))
     return measures, rows
-
-
-def _check_rated(counts: Mapping[str, int]) -> None:
-    few = [f"{name} ({count})" for name, count in counts.items() if count < LEAST]
-    if few:
-        raise InputError(
-            f"too few rated words have a vector: {', '.join(few)}",
-            expected=f"at least {LEAST} words for each of {', '.join(counts)}",
-            fix="add tables with the missing columns: evenhand train norms FIRST SECOND",
-        )
-
-
-def _files(paths: Sequence[Path]) -> dict[str, object]:
-    return {"data": "; ".join(map(describe_file, paths))}
 
 
 def _describe_settings(settings: Mapping[str, object]) -> str:
@@ -191,9 +166,16 @@ def _describe_settings(settings: Mapping[str, object]) -> str:
     return ", ".join([*plain, *inner])
 
 
-def _interval(r: float, n: int) -> str:
-    bounds = fisher_interval(r, n)
-    return "-" if bounds is None else f"{bounds[0]:.3f} to {bounds[1]:.3f}"
+def format_interval(r: float, n: int) -> str:
+    """The 95 % interval of a correlation by Fisher's z; ``-`` where fewer than five pairs were seen.
+
+    >>> format_interval(0.5, 103)
+    '0.339 to 0.632'
+    """
+    if n < 5 or not abs(r) < 1:
+        return "-"
+    z, half = math.atanh(r), 1.959964 / math.sqrt(n - 3)
+    return f"{math.tanh(z - half):.3f} to {math.tanh(z + half):.3f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +186,6 @@ class VectorChecks:
     """Kind to pairs; every two pairs of a kind make a question."""
     similarity: Sequence[tuple[str, str, float]]
     """Two words and how alike they are, 0 to 10."""
-    neighbours: Sequence[str]
     occupations: Sequence[str]
 
 
@@ -219,7 +200,7 @@ def embedded_checks() -> VectorChecks:
     """The questions that ship with the embedded vectors."""
     lists = json.loads(asset_path("embeddings", "checks.json").read_text(encoding="utf-8"))
     similarity = [(first, second, float(rating)) for first, second, rating in lists["similarity"]]
-    return VectorChecks(lists["analogies"], similarity, lists["neighbours"], lists["occupations"])
+    return VectorChecks(lists["analogies"], similarity, lists["occupations"])
 
 
 def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
@@ -227,28 +208,27 @@ def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict
 
     Questions with a word that has no vector are not asked.
     """
-    unit = unit_rows(vectors.matrix)
-    return {kind: _score_questions(unit, vectors.index, pairs) for kind, pairs in analogies.items()}
+    unit, index, shares = unit_rows(vectors.matrix), vectors.index, {}
+    for kind, pairs in analogies.items():
+        known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+        questions = [(*first, *second) for first, second in permutations(known, 2) if first[0] != second[0]]
+        a, b, c, d = np.array(questions, dtype=np.int64).reshape(-1, 4).T
+        cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
+        cosines[np.arange(len(questions)), [a, b, c]] = -np.inf
+        shares[kind] = QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+    return shares
 
 
 def similarity_correlation(
     vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
 ) -> tuple[float, int]:
-    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known."""
-    unit = unit_rows(vectors.matrix)
-    known = [(a, b, rating) for a, b, rating in pairs if a in vectors.index and b in vectors.index]
-    cosines = np.array([unit[vectors.index[a]] @ unit[vectors.index[b]] for a, b, _ in known])
-    ratings = np.array([rating for _, _, rating in known])
-    return float(spearmanr(cosines, ratings).statistic), len(known)
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known.
 
-
-def _score_questions(unit: npt.NDArray[np.float32], index: Mapping[str, int], pairs: Pairs) -> QuestionScore:
-    known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
-    questions = [(a, b, c, d) for a, b in known for c, d in known if a != c]
-    if not questions:
-        return QuestionScore(0, 0)
-    a, b, c, d = np.array(questions).T
-    cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
-    for given in (a, b, c):
-        cosines[np.arange(len(questions)), given] = -np.inf
-    return QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+    NaN where fewer than three pairs are known.
+    """
+    unit, index = unit_rows(vectors.matrix), vectors.index
+    known = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
+    if len(known) < 3:
+        return math.nan, len(known)
+    cosines = [unit[a] @ unit[b] for a, b, _ in known]
+    return float(spearmanr(cosines, [rating for _, _, rating in known]).statistic), len(known)

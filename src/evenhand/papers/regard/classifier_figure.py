@@ -19,10 +19,10 @@ from evenhand.papers.replicate import ReplicationRequest
 from evenhand.papers.replication_pages import PaperFigure
 from evenhand.papers.svg_figures import FigureBar, grouped_bars
 from evenhand.suites.regard import RegardSuite
+from evenhand.training.classifier_job import ALL, average_accuracies
 from evenhand.training.job_folder import PREDICTIONS_FILE, TextPrediction, read_predictions
 from evenhand.training.linear_text import ANALYSERS
 from evenhand.training.options import TrainOptions
-from evenhand.training.seed_averages import ALL, average_accuracies
 from evenhand.training.train import TrainingJob, prepare
 
 RUNS: Final = 5
