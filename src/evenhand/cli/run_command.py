@@ -24,11 +24,9 @@ class TerminalJob(Protocol[T]):
 
     def plan(self) -> RunPlan:
         """What will be done."""
-        ...
 
     def run(self, progress: Progress) -> T:
         """Do it."""
-        ...
 
 
 def run_job(job: TerminalJob[Run], *, dry_run: bool) -> None:

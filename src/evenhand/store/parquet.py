@@ -268,37 +268,29 @@ class _Compact:
                 return self._byte()
             case 4 | 5 | 6:
                 return self._zigzag()
-            case 7:
-                return self._bytes(8)
-            case 8:
-                return self._bytes(self._varint())
+            case 7 | 8:
+                return self._bytes(8 if kind == 7 else self._varint())
             case 9 | 10:
-                return self._list()
+                head = self._byte()
+                return self._items(self._varint() if head >> 4 == 15 else head >> 4, head & 15)
             case 11:
-                self._map()
-                return None
+                count = self._varint()
+                kinds = self._byte() if count else 0
+                return self._items(count, kinds >> 4, kinds & 15)
             case 12:
                 return self.struct()
             case _:
                 raise ValueError("its headers cannot be read")
 
-    def _list(self) -> list[object]:
-        head = self._byte()
-        count = self._varint() if head >> 4 == 15 else head >> 4
-        return [value for (value,) in self._items(count, head & 15)]
-
-    def _map(self) -> None:
-        count = self._varint()
-        kinds = self._byte() if count else 0
-        list(self._items(count, kinds >> 4, kinds & 15))
-
-    def _items(self, count: int, *kinds: int) -> Iterator[list[object]]:
+    def _items(self, count: int, *kinds: int) -> list[object]:
+        """The values of a list, or the keys and values of a map in turn."""
         self._require(count)
         self._depth += 1
-        for _ in range(count):
-            # In a list a truth value is a byte of its own.
-            yield [self._byte() if kind in (1, 2) else self._value(kind) for kind in kinds]
+        # Here a truth value is a byte of its own, as a number of kind 3 is.
+        read = [3 if kind in (1, 2) else kind for kind in kinds]
+        items = [self._value(kind) for _ in range(count) for kind in read]
         self._depth -= 1
+        return items
 
     def _zigzag(self) -> int:
         value = self._varint()
@@ -306,14 +298,12 @@ class _Compact:
 
     def _varint(self) -> int:
         value = shift = 0
-        while True:
-            byte = self._byte()
+        while (byte := self._byte()) > 127:
             value |= (byte & 127) << shift
-            if byte < 128:
-                return value
             shift += 7
             if shift > 63:
                 raise ValueError("its headers hold an endless number")
+        return value | byte << shift
 
     def _bytes(self, size: int) -> bytes:
         self._require(size)
@@ -321,9 +311,7 @@ class _Compact:
         return self._data[self.at - size : self.at]
 
     def _byte(self) -> int:
-        self._require(1)
-        self.at += 1
-        return self._data[self.at - 1]
+        return self._bytes(1)[0]
 
     def _require(self, size: int) -> None:
         if size > len(self._data) - self.at:

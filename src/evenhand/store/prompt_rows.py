@@ -5,31 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from operator import attrgetter
 from typing import Any
 
 import polars as pl
 
 from evenhand.core.digests import canonical_json
 from evenhand.core.records import Group, Mention, Prompt
-from evenhand.store.schemas import PROMPTS
+from evenhand.store.schemas import SCHEMA_OF
 
 
 def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
     """One row per prompt."""
     # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
-    of_fields = list(zip(*map(attrgetter(*PROMPTS), prompts), strict=True)) or [()] * len(PROMPTS)
-    columns: dict[str, Any] = dict(zip(PROMPTS, of_fields, strict=True))
+    listed, schema = list(prompts), SCHEMA_OF["prompts"]
+    columns: dict[str, Any] = {name: [getattr(prompt, name) for prompt in listed] for name in schema}
     for name in ("groups", "mentions"):
         columns[name] = _lists(columns[name], name)
     for name in ("fills", "meta"):
         columns[name] = [canonical_json(dict(values)) if values else "{}" for values in columns[name]]
-    return pl.DataFrame(columns, schema=dict(PROMPTS))
+    return pl.DataFrame(columns, schema=schema)
 
 
 def _lists(records: Sequence[Sequence[Group | Mention]], column: str) -> pl.Series:
     """The records of each prompt as a column of lists, built from flat columns: dicts take minutes."""
-    kind = PROMPTS[column]
+    kind = SCHEMA_OF["prompts"][column]
     assert isinstance(kind, pl.List)
     assert isinstance(kind.inner, pl.Struct)
     names = [field.name for field in kind.inner.fields]
