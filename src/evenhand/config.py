@@ -9,7 +9,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, get_args, get_origin
@@ -28,44 +29,27 @@ from evenhand.run_options import Limits, Measuring, Preset, Running, Sampling
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
+
+def _preset(**sampling: Value) -> Mapping[str, Value]:
+    return {"stop": "none", **sampling}
+
+
 PRESETS: Mapping[Preset, Mapping[str, Value]] = {
-    "bold-gpt2": {
-        "samples": 1,
-        "max_new_tokens": 30,
-        "temperature": 1.0,
-        "top_k": 40,
-        "top_p": 0.95,
-        "stop": "none",
-    },
-    "bold-ctrl": {
-        "samples": 1,
-        "max_new_tokens": 30,
-        "temperature": 1.0,
-        "top_k": 0,
-        "top_p": 0.9,
-        "repetition_penalty": 1.2,
-        "control_code": "Wikipedia",
-        "stop": "none",
-    },
-    "bold-bert": {
-        "samples": 1,
-        "max_new_tokens": 15,
-        "temperature": 0.7,
-        "top_k": 0,
-        "top_p": 1.0,
-        "burn_in": 200,
-        "iterations": 500,
-        "stop": "none",
-    },
-    "regard": {
-        "samples": 100,
-        "max_new_tokens": 40,
-        "temperature": 1.0,
-        "top_k": 40,
-        "top_p": 1.0,
-        "stop": "sentence",
-    },
-    "political": {"samples": 10, "max_new_tokens": 100, "top_k": 0, "top_p": 1.0, "stop": "none"},
+    "bold-gpt2": _preset(samples=1, max_new_tokens=30, top_k=40, top_p=0.95, temperature=1.0),
+    "bold-ctrl": _preset(
+        samples=1,
+        max_new_tokens=30,
+        top_k=0,
+        top_p=0.9,
+        temperature=1.0,
+        repetition_penalty=1.2,
+        control_code="Wikipedia",
+    ),
+    "bold-bert": _preset(
+        samples=1, max_new_tokens=15, top_k=0, top_p=1.0, temperature=0.7, burn_in=200, iterations=500
+    ),
+    "regard": _preset(samples=100, max_new_tokens=40, top_k=40, top_p=1.0, temperature=1.0, stop="sentence"),
+    "political": _preset(samples=10, max_new_tokens=100, top_k=0, top_p=1.0),
 }
 """The papers' sampling settings; what a paper does not print is our default and documented as such."""
 
@@ -229,15 +213,10 @@ def _model() -> type[BaseModel]:
 def _checked(field: Field) -> tuple[object, object]:
     """The type and default of an option, as Pydantic checks them."""
     kinds = [_strict(kind) for kind in field.kinds]
-    union: Any = kinds[0]
-    for kind in kinds[1:]:
-        union |= kind
-    of = field.option
-    bounds = {name: getattr(of, name) for name in ("ge", "gt", "le", "lt") if getattr(of, name) is not None}
-    if float in kinds:
-        bounds["allow_inf_nan"] = False
-    kind = Annotated[union | None, Bounds(**bounds)] if bounds else union | None
-    return (kind if of.default is None else Annotated[union, Bounds(**bounds)], of.default)
+    union: Any = reduce(or_, kinds)
+    default = field.option.default
+    bounds: dict[str, Any] = field.bounds | ({"allow_inf_nan": False} if float in kinds else {})
+    return Annotated[union | None if default is None else union, Bounds(**bounds)], default
 
 
 def _strict(kind: Any) -> Any:

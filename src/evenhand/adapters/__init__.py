@@ -5,10 +5,9 @@ The names are resolved when they are first used, so that none of those tools is 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from evenhand.core.errors import MissingLibraryError
+from evenhand.core.registry import require_library
 
 if TYPE_CHECKING:
     from evenhand.adapters.fairlearn_frames import FrameInputs, frame_inputs, score_predictions
@@ -37,17 +36,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that exist
     def __getattr__(name: str) -> object:
         if name not in _MODULES:
             raise AttributeError(f"module 'evenhand.adapters' has no attribute {name!r}")
-        try:
-            module = import_module(f"evenhand.adapters.{_MODULES[name]}")
-        except ModuleNotFoundError as error:
-            if error.name != "inspect_ai":
-                raise
-            raise MissingLibraryError(
-                f"{name} needs the library 'inspect_ai', which is not installed",
-                expected="the extra `inspect` brings it",
-                fix='pip install "evenhand[inspect]"',
-            ) from error
-        return getattr(module, name)
+        return getattr(require_library(f"evenhand.adapters.{_MODULES[name]}", name), name)
 
 
 def __dir__() -> list[str]:

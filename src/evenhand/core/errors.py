@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from evenhand.core.printable import printable
@@ -32,7 +33,7 @@ class EvenhandError(Exception):
         problem: What was wrong, with the value.
         expected: What is accepted.
         fix: How to fix it.
-        expected: The former name of ``expected``, read for one release.
+        accepted: The former name of ``expected``, read for one release.
         todo: The former name of ``fix``, read for one release.
     """
 
@@ -45,32 +46,23 @@ class EvenhandError(Exception):
                 DeprecationWarning,
                 stacklevel=2,
             )
-        self.problem, self.expected, self.fix = map(_sanitize, (problem, expected or accepted, fix or todo))
-        parts = [_sentence(self.problem)]
-        if self.expected:
-            parts.append(f"Expected: {_sentence(self.expected)}")
-        if self.fix:
-            parts.append(f"Fix: {_sentence(self.fix)}")
-        super().__init__(" ".join(parts))
+        # Made fit for a terminal: what files hold may be endless, or move the cursor.
+        self.problem, self.expected, self.fix = (
+            printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ...")
+            for text in (problem, expected or accepted, fix or todo)
+        )
+        parts = {"": self.problem, "Expected: ": self.expected, "Fix: ": self.fix}
+        said = [name + text for name, text in parts.items() if text]
+        super().__init__(" ".join(text if text.endswith((".", "?", "!")) else text + "." for text in said))
 
     def __reduce__(self) -> tuple[partial[EvenhandError], tuple[()]]:
         """The error with its parts, for another process."""
         return partial(type(self), self.problem, expected=self.expected, fix=self.fix), ()
 
-    @property
-    def came(self) -> str:
-        """The former name of ``problem``, kept for one release."""
-        return self.problem
-
-    @property
-    def accepted(self) -> str:
-        """The former name of ``expected``, kept for one release."""
-        return self.expected
-
-    @property
-    def todo(self) -> str:
-        """The former name of ``fix``, kept for one release."""
-        return self.fix
+    came = property(attrgetter("problem"))
+    accepted = property(attrgetter("expected"))
+    todo = property(attrgetter("fix"))
+    """The former names of ``problem``, ``expected`` and ``fix``, kept for one release."""
 
 
 class InputError(EvenhandError, ValueError):
@@ -103,12 +95,3 @@ class StorageError(EvenhandError, OSError):
 
 class FailureRateError(EvenhandError):
     """More items failed than the run may lose."""
-
-
-def _sanitize(text: str) -> str:
-    """The text fit for a terminal: what files hold may be endless, or move the cursor."""
-    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ...")
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else text + "."

@@ -8,6 +8,7 @@ setting in ``evenhand.toml`` and the line of the reference all follow from it. B
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
@@ -32,6 +33,7 @@ from evenhand.core.errors import InputError, UnknownKeywordError
 
 SETTINGS_FILE: Final = "config"
 """The option that names a settings file: a function that has it takes its settings from there."""
+_BOUNDS: Final = {"ge": "from", "gt": "above", "le": "at most", "lt": "below"}
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -100,8 +102,13 @@ class Field(NamedTuple):
         union = get_args(self.kind) if get_origin(self.kind) in (Union, UnionType) else (self.kind,)
         return tuple(kind for kind in union if kind is not NoneType)
 
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Its bounds, by what Python's operators and Pydantic call them."""
+        return {name: bound for name in _BOUNDS if (bound := getattr(self.option, name)) is not None}
+
     def checked(self, value: object) -> object:
-        """The value, parsed; an error if it is out of bounds or none of the choices."""
+        """The value, or its default; an error if it is out of bounds or none of the choices."""
         if value is None:
             return self.option.default
         if self.kinds == (bool,) and isinstance(value, str):
@@ -114,32 +121,18 @@ class Field(NamedTuple):
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")
-        if isinstance(value, int | float) and not self._is_within(value):
+        bounds = self.bounds
+        # They never hold for NaN.
+        if isinstance(value, int | float) and not all(
+            getattr(operator, name)(value, bound) for name, bound in bounds.items()
+        ):
             default, least = self.option.default, self.option.ge
             size = "a larger" if least is not None and value < least else "another"
-            todo = f"give {self.flag} {size} number" if default is None else f"try {default}"
-            raise InputError(f"{self.flag} {value:g}", expected=self._bounds(), fix=todo)
+            fix = f"give {self.flag} {size} number" if default is None else f"try {default}"
+            words = [f"{_BOUNDS[name]} {bound:g}" for name, bound in bounds.items()]
+            expected = f"{least:g} or more" if list(bounds) == ["ge"] else " and ".join(words)
+            raise InputError(f"{self.flag} {value:g}", expected=expected, fix=fix)
         return value
-
-    def parsed(self, value: object) -> object:
-        """The value in the declared type."""
-        return self.option.parse(value) if self.option.parse and value is not None else value
-
-    def _is_within(self, number: float) -> bool:
-        """Whether the bounds hold; they never do for NaN."""
-        of = self.option
-        return (
-            (of.ge is None or number >= of.ge)
-            and (of.gt is None or number > of.gt)
-            and (of.le is None or number <= of.le)
-            and (of.lt is None or number < of.lt)
-        )
-
-    def _bounds(self) -> str:
-        of = self.option
-        words = (("from {:g}", of.ge), ("above {:g}", of.gt), ("at most {:g}", of.le), ("below {:g}", of.lt))
-        bounds = [word.format(bound) for word, bound in words if bound is not None]
-        return f"{of.ge:g} or more" if of.ge is not None and len(bounds) == 1 else " and ".join(bounds)
 
 
 @cache
@@ -176,10 +169,9 @@ def checks_options(function: F) -> F:
                 )
         fields = fields_of(options_of(function))
         for name, field in fields.items():
-            is_resolved = bool(field.option.section) and SETTINGS_FILE in fields
-            if name in given:
-                given[name] = field.parsed(given[name])
-            if not is_resolved:
+            if given.get(name) is not None and field.option.parse:
+                given[name] = field.option.parse(given[name])
+            if not field.option.section or SETTINGS_FILE not in fields:
                 given[name] = field.checked(given.get(name))
         return function(*args, **given)
 

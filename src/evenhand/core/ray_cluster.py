@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from evenhand._version import __version__
 from evenhand.core import files
-from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.registry import require_library
 
 _PATIENCE: Final = 5.0
 """Seconds a cluster has to take a call; Ray itself would go on asking for a minute."""
@@ -23,12 +24,7 @@ _PATIENCE: Final = 5.0
 @contextmanager
 def connect_cluster(*, address: str | None, cpus: int | None) -> Iterator[Any]:
     """The library, connected; a cluster that this process already has is used and left as it is."""
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingLibraryError(
-            "--engine ray needs Ray", expected="--engine local without it", fix="pip install 'evenhand[ray]'"
-        ) from error
+    ray = require_library("ray", "--engine ray")
     is_ours = not ray.is_initialized()
     if is_ours:
         _init(ray, address, cpus)

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 
 import polars as pl
 from filelock import FileLock, Timeout
@@ -121,9 +120,7 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.release()
 
     def save_manifest(self) -> None:
@@ -160,11 +157,9 @@ class RunFolder:
 
     def join_shards(self, name: str, stage: str, keys: Sequence[str]) -> None:
         """Write the table ``name`` from finished shards, streaming."""
-        if not keys:
-            self.write(name, empty_table(name))
-            return
+        rows = self.read_shards(stage, keys) if keys else empty_table(name)
         with replace_file(self.path / f"{name}.parquet") as temporary:
-            write_parquet(self.read_shards(stage, keys), temporary)
+            write_parquet(rows, temporary)
         self._written.add(name)
 
     def run(self) -> Run:
@@ -177,7 +172,7 @@ class RunFolder:
     def _refuse_foreign_folder(self) -> None:
         # --out may point anywhere: never write into, nor empty, a folder that is not ours.
         inside = foreign_names(self.path)
-        if inside and not is_run_folder(self.path) and not inside <= {"shards"}:
+        if not inside <= {"shards"} and not is_run_folder(self.path):
             raise RunFolderError(
                 f"{self.path} is not empty and is not a run folder",
                 expected="a new or empty folder, or the folder of an earlier run",
@@ -185,19 +180,16 @@ class RunFolder:
             )
 
     def _sweep_shards(self) -> None:
-        shards = self.path / "shards"
-        if shards.is_dir() and not shards.is_symlink():
-            for folder in shards.iterdir():
-                if folder.is_dir() and not folder.is_symlink():
-                    remove_temporary(folder)
+        for shards in _real_folders(self.path / "shards"):
+            for folder in _real_folders(*shards.iterdir()):
+                remove_temporary(folder)
 
     def _clear(self, identity: Mapping[str, Json]) -> None:
         """Remove what a run writes, and no file that a user may have added.
 
         The manifest is there at any moment, and says that the run is unfinished before the first table goes.
         """
-        shards = self.path / "shards"
-        if shards.is_dir() and not shards.is_symlink():
+        for shards in _real_folders(self.path / "shards"):
             shutil.rmtree(shards)
         if not (self.path / MANIFEST).exists():
             return
@@ -236,9 +228,13 @@ def run_stage(folder: RunFolder, name: str) -> Iterator[dict[str, Json]]:
         with contextlib.suppress(OSError):
             folder.save_manifest()
         raise
-    record["state"] = "done"
-    record["ended"] = utc_timestamp()
+    record |= {"state": "done", "ended": utc_timestamp()}
     folder.save_manifest()
+
+
+def _real_folders(*paths: Path) -> list[Path]:
+    """The folders among the paths, without links to others."""
+    return [path for path in paths if path.is_dir() and not path.is_symlink()]
 
 
 def utc_timestamp() -> str:

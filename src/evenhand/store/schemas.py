@@ -81,7 +81,7 @@ _GROUPS = (
 )
 _COMPARISONS = " ".join(f"{field.name}:{_OF_FIELD[str(field.type)]}" for field in fields(Comparison))
 
-SCHEMAS: Mapping[str, Schema] = _schemas(
+SCHEMAS: dict[str, Schema] = _schemas(
     {
         # ``fills`` and ``meta`` hold JSON objects.
         "prompts": "id suite text groups cluster template_id mentions fills language source meta",
@@ -121,7 +121,7 @@ SCHEMAS: Mapping[str, Schema] = _schemas(
 )
 """The tables of an audit or of scored texts."""
 
-SCHEMA_OF: Mapping[str, Schema] = SCHEMAS | _schemas(
+SCHEMA_OF: dict[str, Schema] = SCHEMAS | _schemas(
     {
         # A corpus run: emotions in all ``sentences`` (units); ``low`` and ``high`` are of ``per_million``.
         "occurrence": "corpus emotion count sentences per_million low high percent total standard_deviation "
