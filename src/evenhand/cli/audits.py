@@ -18,7 +18,7 @@ from evenhand.audits.options import (
     TradeoffOptions,
 )
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import errors, output, print_line, print_path, print_warning
+from evenhand.cli.console import errors, output, print_lines, print_path, print_warning
 from evenhand.cli.entry import PARTIAL, GateNotPassedError
 from evenhand.cli.run_command import run_job, run_to_end
 from evenhand.cli.streams import escape_output, write_command
@@ -176,7 +176,7 @@ def debias(model: str, *, dry_run: bool, **options: Any) -> None:
 def _print_text(text: WrittenText, *, with_vanilla: bool) -> None:
     versions = {"vanilla:   ": text.vanilla, "mitigated: ": text.text} if with_vanilla else {"": text.text}
     for word, continuation in versions.items():
-        print_line(word + (f"[{text.failure}]" if continuation is None else text.prompt + continuation))
+        print_lines(word + (f"[{text.failure}]" if continuation is None else text.prompt + continuation))
 
 
 @takes(TradeoffOptions, _LOCAL_MODEL)

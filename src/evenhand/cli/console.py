@@ -30,14 +30,15 @@ output = _Console()
 errors = _Console(stderr=True)
 
 
-def print_line(text: str) -> None:
-    """Print a line as it is, which no width breaks."""
-    output.print(text, highlight=False, soft_wrap=True, markup=False)
+def print_lines(*lines: str, console: Console = output) -> None:
+    """Print lines as they are, which no width breaks."""
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def print_path(path: Path, before: str = "", after: str = "") -> None:
     """Print a line with a path in it."""
-    print_line(f"{before}{path}{after}")
+    print_lines(f"{before}{path}{after}")
 
 
 def print_warning(message: str) -> None:

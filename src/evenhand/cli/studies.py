@@ -9,7 +9,7 @@ import typer
 
 from evenhand.annotate.options import ValidateOptions
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import print_line, print_path, print_warning
+from evenhand.cli.console import print_lines, print_path, print_warning
 from evenhand.cli.run_command import end_with_problems, print_summary, run_job, run_to_end
 from evenhand.core.options import Option
 from evenhand.corpus.options import CorpusOptions
@@ -60,7 +60,7 @@ def expand(files: list[str], *, out: Path | None = None) -> None:
         print_warning(str(problem))
     longer = expand_terms(lists)
     for name, forms in longer.added.items():
-        print_line(f"{name}: +{len(forms)}  {', '.join(forms) or 'nothing'}")
+        print_lines(f"{name}: +{len(forms)}  {', '.join(forms) or 'nothing'}")
     if out is not None:
         longer.terms.write(out)
         print_path(out, "written: ")
