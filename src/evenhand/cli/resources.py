@@ -41,10 +41,7 @@ class TaskHelpCommand(TyperCommand):
 @takes(
     TrainOptions,
     Argument(
-        "task",
-        str,
-        "regard, toxicity, emotion, ideology, norms, embeddings or calibrator.",
-        complete="tasks",
+        "task", str, "regard, toxicity, emotion, ideology, norms, embeddings or calibrator.", complete="tasks"
     ),
     Argument(
         "data",

@@ -110,10 +110,7 @@ def validate(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None
     run_job(prepare(metric, human, **options), dry_run=dry_run)
 
 
-@takes(
-    ReplicateOptions,
-    Argument("paper", str, "bold, regard, affective or political.", complete="papers"),
-)
+@takes(ReplicateOptions, Argument("paper", str, "bold, regard, affective or political.", complete="papers"))
 def replicate(paper: str, *, dry_run: bool, **options: Any) -> None:
     """Write a paper's tables and figures for any model, the printed numbers beside ours."""
     from evenhand.papers.replicate import prepare

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -16,13 +15,15 @@ from evenhand.logs.log_records import (
     CLUSTER,
     FAILURE,
     ID,
-    MARK_KEY,
     PROMPT,
     TEXT,
     Row,
     ToolLog,
     cut_answer,
     flatten_value,
+    read_list,
+    read_mark,
+    read_object,
     read_tool_log,
 )
 from evenhand.logs.zip_archive import ZipArchive, open_archive
@@ -85,13 +86,12 @@ def _members(archive: ZipArchive, path: Path) -> Iterator[Object]:
             continue
         if name.endswith("/sample.json"):
             folder = name.removesuffix("sample.json")
-            sample = dict(_object(_parse_json(archive.read(name), folder, path)))
+            sample = dict(read_object(_parse_json(archive.read(name), folder, path)))
             if (metadata := f"{folder}metadata.json") in names:
                 sample["metadata"] = _parse_json(archive.read(metadata), folder, path)
             texts: list[Json] = []
             for _, attached in sorted(attachments[folder]):
-                part = _parse_json(archive.read(attached), folder, path)
-                texts += part if isinstance(part, list) else []
+                texts += read_list(_parse_json(archive.read(attached), folder, path))
             yield {**sample, "attachments": {str(number): text for number, text in enumerate(texts)}}
         elif name.endswith(".json") and name.count("/") == 1:
             yield from _objects([_parse_json(archive.read(name), name, path)])
@@ -108,7 +108,7 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
     for sample in samples:
         count += 1
         rows += _rows(sample)
-    status, message = header.get("status"), _object(header.get("error")).get("message")
+    status, message = header.get("status"), read_object(header.get("error")).get("message")
     state = f"status {status}" + (f": {str(message).splitlines()[0][:200]}" if message else "")
     if not rows:
         raise InputError(
@@ -118,23 +118,24 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
         )
     warnings = []
     if status != "success":
-        total = _object(header.get("results")).get("total_samples")
+        total = read_object(header.get("results")).get("total_samples")
         of = f" of {total:,}" if isinstance(total, int) and total > count else ""
         warnings.append(f"the evaluation is not complete ({state}): it has {count:,}{of} samples")
-    task = to_cell(_object(header.get("eval")).get("task")) or "?"
+    task = to_cell(read_object(header.get("eval")).get("task")) or "?"
     asked = len({row["sample"] for row in rows})
     summary = f"{len(rows):,} answers to {asked:,} samples of the Inspect task {task}"
-    log = read_tool_log(rows, path, tool="Inspect", prefix=_METADATA)
-    return replace(log, summary=summary, warnings=tuple(warnings))
+    return read_tool_log(
+        rows, path, tool="Inspect", prefix=_METADATA, summary=summary, warnings=tuple(warnings)
+    )
 
 
 def _rows(sample: Object) -> list[Row]:
     """One row for every answer of a sample; where there is none, one row that says why."""
-    attachments = _object(sample.get("attachments"))
+    attachments = read_object(sample.get("attachments"))
     key, epoch = to_cell(sample.get("id")) or "", to_cell(sample.get("epoch")) or "1"
-    output = _object(sample.get("output"))
-    metadata = _object(sample.get("metadata"))
-    mark = _object(metadata.get(MARK_KEY))
+    output = read_object(sample.get("output"))
+    metadata = read_object(sample.get("metadata"))
+    mark = read_mark(metadata)
     named = to_cell(mark.get("prompt"))
     shared: Row = {
         PROMPT: named if named is not None else _input(sample.get("input"), attachments),
@@ -163,7 +164,7 @@ def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tu
     if not choices:
         yield None, failed or "no_answer"
     for choice in choices:
-        content = _object(choice.get("message")).get("content")
+        content = read_object(choice.get("message")).get("content")
         refused = "content_filter" if choice.get("stop_reason") == "content_filter" else None
         failure = failed or refused or (to_cell(output.get("error")) and "model_error")
         yield (None, failure) if failure else (_text(content, attachments), None)
@@ -202,9 +203,5 @@ def _parse_json(content: bytes, name: str, path: Path) -> Json:
         ) from error
 
 
-def _object(value: Json) -> Object:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _objects(value: Json) -> Iterator[Object]:
-    return (item for item in (value if isinstance(value, Sequence) else ()) if isinstance(item, Mapping))
+    return (item for item in read_list(value) if isinstance(item, Mapping))

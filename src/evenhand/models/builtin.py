@@ -27,9 +27,7 @@ def load(name: str = "causal", *, execution: Execution | None = None) -> CausalM
     build = _MODELS.get(name)
     if build is None:
         raise InputError(
-            f"there is no embedded model {name!r}",
-            expected="builtin, builtin:masked",
-            fix="use one of these",
+            f"there is no embedded model {name!r}", expected="builtin, builtin:masked", fix="use one of these"
         )
     return build(execution or Execution())
 

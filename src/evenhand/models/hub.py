@@ -225,11 +225,7 @@ def _end_tokens(*candidates: object) -> frozenset[int]:
 
 
 def _load_masked(
-    source: ModelFiles,
-    config: Mapping[str, object],
-    dtype: str,
-    device: torch.device,
-    batch: int | None,
+    source: ModelFiles, config: Mapping[str, object], dtype: str, device: torch.device, batch: int | None
 ) -> MaskedModel:
     """The masked model of a folder with its ``config.json``."""
     files = weight_files(source.folder)

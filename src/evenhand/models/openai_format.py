@@ -133,10 +133,7 @@ def request_body(target: EndpointTarget, prompt: str, spec: GenerationSpec, *, s
     if spec.repetition_penalty != 1:
         body |= dict.fromkeys(("repetition_penalty", "repeat_penalty"), spec.repetition_penalty)
     if target.chat:
-        body["messages"] = [
-            {"role": "system", "content": INSTRUCTION},
-            {"role": "user", "content": prompt},
-        ]
+        body["messages"] = [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": prompt}]
     else:
         body["prompt"] = prompt
     return json.dumps(body).encode("utf-8")
