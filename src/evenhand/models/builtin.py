@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -24,12 +23,11 @@ from evenhand.tensors.devices import select_device
 
 def load(name: str = "causal", *, execution: Execution | None = None) -> CausalModel | MaskedModel:
     """The embedded causal or masked language model; int8 weights are computed with in float32."""
-    build = _MODELS.get(name)
-    if build is None:
+    if name not in ("causal", "masked"):
         raise InputError(
             f"there is no embedded model {name!r}", expected="builtin, builtin:masked", fix="use one of these"
         )
-    return build(execution or Execution())
+    return (load_causal if name == "causal" else load_masked)(execution or Execution())
 
 
 def load_causal(execution: Execution) -> CausalModel:
@@ -61,12 +59,6 @@ def load_masked(execution: Execution) -> MaskedModel:
 def _refer(name: str, weights: Path, tokenizer: str, engine: Gpt2 | Bert, loop: str) -> ModelRef:
     options = local_options(tokenizer, dtype=engine.dtype, device=engine.device, loop=loop)
     return ModelRef(backend="builtin", name=name, revision=file_digest(weights), options=options)
-
-
-_MODELS: Mapping[str, Callable[[Execution], CausalModel | MaskedModel]] = {
-    "causal": load_causal,
-    "masked": load_masked,
-}
 
 
 def _damaged_error(folder: Path) -> ModelError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, redirect_stderr
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
@@ -93,7 +93,8 @@ def load(
     config = {} if source.gguf else read_config(source.folder)
     check_layers(config, repr(source.name))
     refuse_kernels(config, repr(source.name))
-    with _without_progress_bars(), _hub_errors(source):
+    # Without progress bars: transformers draws them on the standard error, and has no switch for some.
+    with redirect_stderr(StringIO()), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
             return _load_causal(source, config, dtype, device, execution.batch, control_code)
         if control_code is not None:
@@ -152,37 +153,36 @@ def _load_causal(
     control_code: str | None,
 ) -> CausalModel:
     """The causal model of a folder (with its ``config.json``) or of a GGUF file."""
-    engine: Engine
+    model: PreTrainedModel | None = None
     if source.gguf:
         file = source.folder / source.gguf
         _check_gguf(file)
         kind = select_dtype(dtype, device)
         model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
-        shape = Gpt2Shape.of(model.config.to_dict())
-        if shape is None:
-            engine = _wrap(model, source.name)
-        else:
-            engine = Gpt2(shape, model.state_dict(), device=device, dtype=kind)
-        vocabulary = model.config.get_text_config().vocab_size
-        stops = model.generation_config.eos_token_id, model.config.eos_token_id
+        config, vocabulary = model.config.to_dict(), model.config.get_text_config().vocab_size
+        defaults: Mapping[str, object] = model.generation_config.to_dict()
         revision = file_digest(file)
     else:
         files = weight_files(source.folder)
         require_tokenizer(source.folder)
         kind = _stored_dtype(config, dtype, device)
-        shape = Gpt2Shape.of(config)
-        if shape is None:
-            model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
-            engine = _wrap(model, source.name)
-        else:
-            engine = Gpt2(shape, read_tensors(files), device=device, dtype=kind)
         vocabulary = cast(int, config.get("vocab_size", 0))
         has_defaults = (source.folder / _GENERATION).is_file()
         defaults = read_config(source.folder, _GENERATION) if has_defaults else {}
-        stops = defaults.get("eos_token_id"), config.get("eos_token_id")
         revision = source.commit or weights_digest(files)
+    shape = Gpt2Shape.of(config)
+    engine: Engine
+    if shape is not None:
+        tensors = read_tensors(files) if model is None else model.state_dict()
+        engine = Gpt2(shape, tensors, device=device, dtype=kind)
+    else:
+        if model is None:
+            model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
+        engine = HubEngine(model)
+        check_cache(engine, source.name)
     tokenizer = _read_tokenizer(source, vocabulary)
-    codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops, tokenizer.eos_token_id))
+    stops = defaults.get("eos_token_id"), config.get("eos_token_id"), tokenizer.eos_token_id
+    codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops))
     # Only CTRL's tokenizer has such codes.
     known: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
     codes = frozenset(known)
@@ -191,12 +191,6 @@ def _load_causal(
         options["control_code"] = check_control_code(control_code, codes, source.name)
     ref = ModelRef("causal", source.name, revision, options)
     return CausalModel(ref, scheduler.SamplingLoop(engine, codec, batch), control_code, codes)
-
-
-def _wrap(model: PreTrainedModel, name: str) -> Engine:
-    engine = HubEngine(model)
-    check_cache(engine, name)
-    return engine
 
 
 def _stored_dtype(config: Mapping[str, object], dtype: str, device: torch.device) -> torch.dtype:
@@ -309,21 +303,11 @@ def _read_tokenizer(source: ModelFiles, vocabulary: int) -> PreTrainedTokenizerB
 
 def _hub_errors(source: ModelFiles) -> AbstractContextManager[None]:
     """Whatever reading raises as an error that names the model."""
-    if source.gguf:
-        return raise_model_errors(
-            f"the file {source.gguf}",
-            expected="a whole GGUF file of a causal language model that transformers knows",
-            fix="download it again, or upgrade gguf and transformers",
-        )
+    if not source.gguf:
+        what, fix = f"the folder of the model {source.name!r}", "check the files, or upgrade transformers"
+        return raise_model_errors(what, expected=_ACCEPTED, fix=fix)
     return raise_model_errors(
-        f"the folder of the model {source.name!r}",
-        expected=_ACCEPTED,
-        fix="check the files, or upgrade transformers",
+        f"the file {source.gguf}",
+        expected="a whole GGUF file of a causal language model that transformers knows",
+        fix="download it again, or upgrade gguf and transformers",
     )
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    """Without progress bars: transformers draws them on the standard error, and has no switch for some."""
-    with redirect_stderr(StringIO()):
-        yield
