@@ -23,7 +23,6 @@ import polars as pl
 
 from evenhand.core.regular_files import open_regular
 
-_MAGIC: Final = b"PAR1"
 _MOST_FOOTER: Final = 1 << 26
 """Bytes of a footer; walking it takes twenty times as much memory."""
 _MOST_HEADER: Final = 1 << 28
@@ -43,7 +42,8 @@ Fields = Mapping[int, object]
 
 def scan_parquet(*paths: Path | str) -> pl.LazyFrame:
     """The rows of files, one after another, read when they are used."""
-    return pl.scan_parquet([_literal(path) for path in paths], glob=False, hive_partitioning=False)
+    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
+    return pl.scan_parquet([Path(path).absolute() for path in paths], glob=False, hive_partitioning=False)
 
 
 def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -54,15 +54,7 @@ def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.D
 
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path | str) -> None:
     """Write rows to a file; lazy ones are streamed."""
-    if isinstance(rows, pl.LazyFrame):
-        rows.sink_parquet(_literal(path))
-    else:
-        rows.write_parquet(_literal(path))
-
-
-def _literal(path: Path | str) -> Path:
-    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
-    return Path(path).absolute()
+    (rows.sink_parquet if isinstance(rows, pl.LazyFrame) else rows.write_parquet)(Path(path).absolute())
 
 
 class Page(NamedTuple):
@@ -117,7 +109,14 @@ def check_parquet(path: Path | str) -> ParquetHeaders:
     """What the headers of a file say; a ValueError where they contradict its size or each other."""
     size = os.path.getsize(path)
     with open_regular(path) as file:
-        footer = _footer(file, size)
+        file.seek(max(0, size - 8))
+        length, mark = struct.unpack("<I4s", file.read(8).rjust(8))
+        if mark != b"PAR1":
+            raise ValueError("it does not end as Parquet does")
+        if length > min(size - 12, _MOST_FOOTER):
+            raise ValueError(f"its footer would have {length:,} bytes")
+        file.seek(size - 8 - length)
+        footer = _Compact(file.read(length)).struct()
         columns: dict[str, ParquetColumn] = {}
         leaves = list(_leaves(_list(footer.get(2)), columns))
         stored = 0
@@ -151,18 +150,6 @@ def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterat
             yield _Leaf(column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0)
         while left and left[-1] == 0:
             left.pop()
-
-
-def _footer(file: BinaryIO, size: int) -> Fields:
-    file.seek(max(0, size - 8))
-    tail = file.read(8)
-    if len(tail) < 8 or tail[4:] != _MAGIC:
-        raise ValueError("it does not end as Parquet does")
-    length = struct.unpack("<I", tail[:4])[0]
-    if length > min(size - 12, _MOST_FOOTER):
-        raise ValueError(f"its footer would have {length:,} bytes")
-    file.seek(size - 8 - length)
-    return _Compact(file.read(length)).struct()
 
 
 def _read_chunk(

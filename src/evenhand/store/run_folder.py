@@ -109,7 +109,9 @@ class RunFolder:
         self._lock = FolderLock(path)
         self._lock.acquire("working in")
         try:
-            self._sweep_shards()
+            for shards in _real_folders(path / "shards"):
+                for stage in _real_folders(*shards.iterdir()):
+                    remove_temporary(stage)
             if fresh:
                 self._clear(identity)
             self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
@@ -178,11 +180,6 @@ class RunFolder:
                 expected="a new or empty folder, or the folder of an earlier run",
                 fix="choose another folder with --out",
             )
-
-    def _sweep_shards(self) -> None:
-        for shards in _real_folders(self.path / "shards"):
-            for folder in _real_folders(*shards.iterdir()):
-                remove_temporary(folder)
 
     def _clear(self, identity: Mapping[str, Json]) -> None:
         """Remove what a run writes, and no file that a user may have added.

@@ -42,23 +42,16 @@ READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 Compression = Literal["", "gzip", "bz2", "xz", "zstd"]
 
-_PACKINGS: Mapping[str, Compression] = {
-    ".gz": "gzip",
-    ".bz2": "bz2",
-    ".xz": "xz",
-    ".lzma": "xz",
-    ".zst": "zstd",
-    ".zstd": "zstd",
+_PACKINGS: Mapping[str, Compression] = {".gz": "gzip", ".bz2": "bz2"} | {
+    **dict.fromkeys((".xz", ".lzma"), "xz"),
+    **dict.fromkeys((".zst", ".zstd"), "zstd"),
 }
 _FORMATS: Mapping[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".xml": "mediawiki",
-}
+} | {**dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl")}
 """Every other ending is running text."""
 _TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
 """What stores call the version of a file."""
@@ -123,8 +116,12 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
 
 def open_source(source: TextSource) -> tuple[BinaryIO, BinaryIO]:
     """The unpacked bytes of a source, and the stored bytes beneath them, whose place tells how far we are."""
-    raw = _raw(source)
-    return _decompress(raw, source.packing), raw
+    system, path = _file_system(source.path) if source.is_url else (io, source.path)
+    raw = cast(BinaryIO, system.open(path, "rb"))
+    if source.packing == "zstd":
+        return cast(BinaryIO, io.BufferedReader(_ZstdFrames(raw), 1 << 20)), raw
+    module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(source.packing)
+    return import_module(module).open(raw) if module else raw, raw
 
 
 def _split_name(path: Path | str) -> tuple[str, str]:
@@ -135,15 +132,11 @@ def _split_name(path: Path | str) -> tuple[str, str]:
 
 
 def _shared_name(paths: Sequence[str]) -> str:
-    stems = {_stem(path) for path in paths}
+    names = [Path(path.rstrip("/")).name for path in paths]
+    stems = {name.split(".")[0].replace("*", "").strip("-_") or "corpus" for name in names}
     if len(stems) == 1:
         return stems.pop()
     return os.path.commonprefix(list(stems)).rstrip("-_. ") or "corpus"  # noqa: RUF071, letters are meant
-
-
-def _stem(path: str) -> str:
-    name = Path(path.rstrip("/")).name
-    return name.split(".")[0].replace("*", "").strip("-_") or "corpus"
 
 
 def _files(place: str, problems: list[ReadProblem]) -> Iterator[_File]:
@@ -199,11 +192,23 @@ def _remote_files(url: str) -> Iterator[_File]:
     """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
     refuse_keys(url)
     try:
-        yield from _list_remote(url)
+        system, path = _file_system(url)
+        protocol = url.split("://", 1)[0]
+        if system.isdir(path):
+            matches = sorted(system.find(path))
+        elif system.exists(path):
+            matches = [path]
+        else:
+            matches = sorted(system.glob(path)) if any(letter in path for letter in "*?[") else []
+        for match in matches:
+            name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
+            known = system.info(match)
+            tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
+            yield _File(name, int(known.get("size") or 0), tag)
+    except EvenhandError:
+        raise
     # Each store raises errors of its own, which have nothing in common.
     except Exception as error:
-        if isinstance(error, EvenhandError):
-            raise
         raise InputError(
             f"{url} cannot be listed: {type(error).__name__}: {error}",
             expected="a URL that can be reached from here",
@@ -233,22 +238,6 @@ def refuse_keys(url: str) -> None:
             )
 
 
-def _list_remote(url: str) -> Iterator[_File]:
-    system, path = _file_system(url)
-    protocol = url.split("://", 1)[0]
-    if system.isdir(path):
-        matches = sorted(system.find(path))
-    elif system.exists(path):
-        matches = [path]
-    else:
-        matches = sorted(system.glob(path)) if any(letter in path for letter in "*?[") else []
-    for match in matches:
-        name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
-        known = system.info(match)
-        tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
-        yield _File(name, int(known.get("size") or 0), tag)
-
-
 def _file_system(url: str) -> tuple[Any, str]:
     fsspec = require_library("fsspec", url)
     try:
@@ -268,20 +257,6 @@ def _source(corpus: str, file: _File) -> TextSource:
     rest = suffixes[:-1] if packing else suffixes
     kind = _FORMATS.get(rest[-1].lower(), "text") if rest else "text"
     return TextSource(corpus, file.path, kind, packing, file.size, file.version)
-
-
-def _raw(source: TextSource) -> BinaryIO:
-    if not source.is_url:
-        return Path(source.path).open("rb")
-    system, path = _file_system(source.path)
-    return cast(BinaryIO, system.open(path, "rb"))
-
-
-def _decompress(raw: BinaryIO, packing: Compression) -> BinaryIO:
-    if packing == "zstd":
-        return cast(BinaryIO, io.BufferedReader(_ZstdFrames(raw), 1 << 20))
-    module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(packing)
-    return import_module(module).open(raw) if module else raw
 
 
 class _ZstdFrames(io.RawIOBase):
