@@ -227,10 +227,10 @@ class EndpointModel:
         except RetryError as error:
             answer = HostResponse(None, None, error.code)
         self._budget.charge(reserved, answer)
-        text, finish, failure, *tokens, _ = answer
+        text, finish, failure, prompt_tokens, new_tokens, _ = answer
         if text is not None and spec.stop == "sentence" and (end := first_sentence_end(text)) is not None:
             text, finish = text[:end], "sentence"
-        return Completion(request.id, sample, text, finish, *tokens, failure=failure)
+        return Completion(request.id, sample, text, finish, prompt_tokens, new_tokens, failure)
 
     def _ask(self, wire: HttpConnection, body: bytes, prompt: str, tokens: int) -> HostResponse:
         """The answer, after as many attempts as it takes and is allowed."""

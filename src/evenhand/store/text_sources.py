@@ -116,12 +116,18 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
 
 def open_source(source: TextSource) -> tuple[BinaryIO, BinaryIO]:
     """The unpacked bytes of a source, and the stored bytes beneath them, whose place tells how far we are."""
-    system, path = _file_system(source.path) if source.is_url else (io, source.path)
-    raw = cast(BinaryIO, system.open(path, "rb"))
+    raw = _raw(source)
     if source.packing == "zstd":
         return cast(BinaryIO, io.BufferedReader(_ZstdFrames(raw), 1 << 20)), raw
     module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(source.packing)
     return import_module(module).open(raw) if module else raw, raw
+
+
+def _raw(source: TextSource) -> BinaryIO:
+    if not source.is_url:
+        return Path(source.path).open("rb")
+    system, path = _file_system(source.path)
+    return cast(BinaryIO, system.open(path, "rb"))
 
 
 def _split_name(path: Path | str) -> tuple[str, str]:
