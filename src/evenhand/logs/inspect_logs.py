@@ -11,21 +11,7 @@ from typing import cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.logs.log_records import (
-    CLUSTER,
-    FAILURE,
-    ID,
-    PROMPT,
-    TEXT,
-    Row,
-    ToolLog,
-    cut_answer,
-    flatten_value,
-    read_list,
-    read_mark,
-    read_object,
-    read_tool_log,
-)
+from evenhand.logs.log_records import Row, ToolLog, answer_rows, read_list, read_object, read_tool_log
 from evenhand.logs.zip_archive import ZipArchive, open_archive
 from evenhand.store.table_files import read_bytes, to_cell
 
@@ -131,30 +117,24 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
 
 def _rows(sample: Object) -> list[Row]:
     """One row for every answer of a sample; where there is none, one row that says why."""
-    attachments = read_object(sample.get("attachments"))
+    attachments, output = read_object(sample.get("attachments")), read_object(sample.get("output"))
     key, epoch = to_cell(sample.get("id")) or "", to_cell(sample.get("epoch")) or "1"
-    output = read_object(sample.get("output"))
-    metadata = read_object(sample.get("metadata"))
-    mark = read_mark(metadata)
-    named = to_cell(mark.get("prompt"))
-    shared: Row = {
-        PROMPT: named if named is not None else _input(sample.get("input"), attachments),
-        CLUSTER: to_cell(mark.get("cluster")) or key,
-        "sample": key,
-        "epoch": epoch,
-        "target": to_cell(sample.get("target")),
-        "model": to_cell(output.get("model")),
-        **flatten_value(_METADATA, metadata),
-    }
-    return [
-        {
-            TEXT: text and cut_answer(text, mark),
-            FAILURE: failure,
-            ID: f"{key}:{epoch}:{number}" if number else f"{key}:{epoch}",
-            **shared,
-        }
-        for number, (text, failure) in enumerate(_answers(sample, output, attachments))
-    ]
+    return answer_rows(
+        (
+            (f"{key}:{epoch}:{at}" if at else f"{key}:{epoch}", text, failure)
+            for at, (text, failure) in enumerate(_answers(sample, output, attachments))
+        ),
+        read_object(sample.get("metadata")),
+        prefix=_METADATA,
+        prompt=_input(sample.get("input"), attachments),
+        cluster=key,
+        cells={
+            "sample": key,
+            "epoch": epoch,
+            "target": to_cell(sample.get("target")),
+            "model": to_cell(output.get("model")),
+        },
+    )
 
 
 def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tuple[str | None, str | None]]:

@@ -7,20 +7,7 @@ from pathlib import Path
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.logs.log_records import (
-    CLUSTER,
-    FAILURE,
-    ID,
-    PROMPT,
-    TEXT,
-    Row,
-    ToolLog,
-    cut_answer,
-    flatten_value,
-    read_list,
-    read_mark,
-    read_tool_log,
-)
+from evenhand.logs.log_records import Row, ToolLog, answer_rows, read_list, read_tool_log
 from evenhand.store.table_files import read_json_lines, to_cell
 
 _KEYS = frozenset({"doc_id", "doc", "arguments", "resps"})
@@ -81,21 +68,10 @@ def read_samples(path: Path) -> ToolLog:
 
 def _rows(sample: Sample, key: str) -> list[Row]:
     """One row for every answer of a document."""
-    doc = sample["doc"]
-    mark = read_mark(doc)
     # What each request was given, by place: a list of lists, or ``gen_args_0: {arg_0: ..}`` since 0.4.3.
     arguments = sample["arguments"]
     listed = arguments.values() if isinstance(arguments, Mapping) else read_list(arguments)
     requests = [tuple(one.values()) if isinstance(one, Mapping) else read_list(one) for one in listed]
-    prompt = to_cell(requests[0][0]) if requests and requests[0] else None
-    shared: Row = {
-        # As the suite has it: what was asked may be wrapped in a chat template.
-        PROMPT: to_cell(mark.get("prompt")) or prompt,
-        CLUSTER: to_cell(mark.get("cluster")) or key,
-        "doc_id": key,
-        "target": to_cell(sample.get("target")),
-        **flatten_value(_DOC, doc),
-    }
     texts = [
         text
         for request, answers in zip(requests, read_list(sample["resps"]), strict=False)
@@ -104,12 +80,11 @@ def _rows(sample: Sample, key: str) -> list[Row]:
         for text in read_list(answers)
         if text is None or isinstance(text, str)
     ]
-    return [
-        {
-            TEXT: None if text is None else to_cell(cut_answer(text, mark)),
-            ID: f"{key}:{number}",
-            FAILURE: "no_answer" if text is None else None,
-            **shared,
-        }
-        for number, text in enumerate(texts)
-    ]
+    return answer_rows(
+        ((f"{key}:{at}", text, "no_answer" if text is None else None) for at, text in enumerate(texts)),
+        sample["doc"],
+        prefix=_DOC,
+        prompt=to_cell(requests[0][0]) if requests and requests[0] else None,
+        cluster=key,
+        cells={"doc_id": key, "target": to_cell(sample.get("target"))},
+    )

@@ -86,6 +86,33 @@ def read_tool_log(
     return ToolLog(tool, table, summary, groups, baselines, mentions, bool(groups), warnings)
 
 
+def answer_rows(
+    answers: Iterable[tuple[str, str | None, str | None]],
+    tree: Json,
+    *,
+    prefix: str,
+    prompt: str | None,
+    cluster: str,
+    cells: Row,
+) -> list[Row]:
+    """One row for each answer: its id, its text, and why there is none.
+
+    ``tree`` is what the task says of the prompt, and becomes columns under ``prefix``. The prompt of its mark
+    is as the suite has it: what was asked may be wrapped in a chat template.
+    """
+    mark = read_mark(tree)
+    shared: Row = {
+        PROMPT: to_cell(mark.get("prompt")) or prompt,
+        CLUSTER: to_cell(mark.get("cluster")) or cluster,
+        **cells,
+        **flatten_value(prefix, tree),
+    }
+    return [
+        {TEXT: text and to_cell(cut_answer(text, mark)), ID: id, FAILURE: failure, **shared}
+        for id, text, failure in answers
+    ]
+
+
 def read_mark(tree: Json) -> Mapping[str, Json]:
     """What a task made from one of our suites says of a prompt, in a document or in metadata."""
     return read_object(read_object(tree).get(MARK_KEY))

@@ -38,17 +38,7 @@ from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.spec_checks import check_control_code
 from evenhand.generation.tokenizer import HubCodec, check_ids
 from evenhand.models.local import CausalModel, MaskedModel, local_options
-from evenhand.tensors.checkpoints import (
-    check_layers,
-    raise_model_errors,
-    read_config,
-    read_tensors,
-    refuse_kernels,
-    require_finite,
-    require_tokenizer,
-    weight_files,
-    weights_digest,
-)
+from evenhand.tensors import checkpoints
 from evenhand.tensors.devices import select_device, select_dtype
 from evenhand.tensors.model_files import ModelFiles, locate_model
 
@@ -90,9 +80,9 @@ def load(
     execution = execution or Execution()
     source = _locate(name, revision, offline=execution.offline)
     device = select_device(execution.device)
-    config = {} if source.gguf else read_config(source.folder)
-    check_layers(config, repr(source.name))
-    refuse_kernels(config, repr(source.name))
+    config = {} if source.gguf else checkpoints.read_config(source.folder)
+    checkpoints.check_layers(config, repr(source.name))
+    checkpoints.refuse_kernels(config, repr(source.name))
     # Without progress bars: transformers draws them on the standard error, and has no switch for some.
     with redirect_stderr(StringIO()), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
@@ -163,17 +153,17 @@ def _load_causal(
         defaults: Mapping[str, object] = model.generation_config.to_dict()
         revision = file_digest(file)
     else:
-        files = weight_files(source.folder)
-        require_tokenizer(source.folder)
+        files = checkpoints.weight_files(source.folder)
+        checkpoints.require_tokenizer(source.folder)
         kind = _stored_dtype(config, dtype, device)
         vocabulary = cast(int, config.get("vocab_size", 0))
         has_defaults = (source.folder / _GENERATION).is_file()
-        defaults = read_config(source.folder, _GENERATION) if has_defaults else {}
-        revision = source.commit or weights_digest(files)
+        defaults = checkpoints.read_config(source.folder, _GENERATION) if has_defaults else {}
+        revision = source.commit or checkpoints.weights_digest(files)
     shape = Gpt2Shape.of(config)
     engine: Engine
     if shape is not None:
-        tensors = read_tensors(files) if model is None else model.state_dict()
+        tensors = checkpoints.read_tensors(files) if model is None else model.state_dict()
         engine = Gpt2(shape, tensors, device=device, dtype=kind)
     else:
         if model is None:
@@ -222,13 +212,13 @@ def _load_masked(
     source: ModelFiles, config: Mapping[str, object], dtype: str, device: torch.device, batch: int | None
 ) -> MaskedModel:
     """The masked model of a folder with its ``config.json``."""
-    files = weight_files(source.folder)
-    require_tokenizer(source.folder)
+    files = checkpoints.weight_files(source.folder)
+    checkpoints.require_tokenizer(source.folder)
     kind = _stored_dtype(config, dtype, device)
     shape = BertShape.of(config)
     engine: MaskedEngine
     if shape is not None:
-        engine = Bert(shape, read_tensors(files), device=device, dtype=kind)
+        engine = Bert(shape, checkpoints.read_tensors(files), device=device, dtype=kind)
         vocabulary = shape.vocabulary
     else:
         model = _read_model(AutoModelForMaskedLM, source, dtype=kind, device=device)
@@ -236,7 +226,7 @@ def _load_masked(
         vocabulary = cast(int, model.config.get_text_config().vocab_size)
     codec = _masked_codec(_read_tokenizer(source, vocabulary), source.name, vocabulary)
     options = local_options(codec.digest, dtype=kind, device=device, loop=gibbs_sampling.VERSION)
-    ref = ModelRef("masked", source.name, source.commit or weights_digest(files), options)
+    ref = ModelRef("masked", source.name, source.commit or checkpoints.weights_digest(files), options)
     return MaskedModel(ref, gibbs_sampling.GibbsSampler(engine, codec, batch, source.name))
 
 
@@ -279,7 +269,7 @@ def _read_model(
             fix="save or download the model again",
         )
     torch.nn.Module.to(model, device)
-    require_finite(model.state_dict(), repr(source.name))
+    checkpoints.require_finite(model.state_dict(), repr(source.name))
     return model
 
 
@@ -305,8 +295,8 @@ def _hub_errors(source: ModelFiles) -> AbstractContextManager[None]:
     """Whatever reading raises as an error that names the model."""
     if not source.gguf:
         what, fix = f"the folder of the model {source.name!r}", "check the files, or upgrade transformers"
-        return raise_model_errors(what, expected=_ACCEPTED, fix=fix)
-    return raise_model_errors(
+        return checkpoints.raise_model_errors(what, expected=_ACCEPTED, fix=fix)
+    return checkpoints.raise_model_errors(
         f"the file {source.gguf}",
         expected="a whole GGUF file of a causal language model that transformers knows",
         fix="download it again, or upgrade gguf and transformers",

@@ -42,17 +42,15 @@ READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 Compression = Literal["", "gzip", "bz2", "xz", "zstd"]
 
-_PACKINGS: Mapping[str, Compression] = {".gz": "gzip", ".bz2": "bz2"} | {
-    **dict.fromkeys((".xz", ".lzma"), "xz"),
-    **dict.fromkeys((".zst", ".zstd"), "zstd"),
+_PACKINGS: Mapping[Compression, str] = {"gzip": ".gz", "bz2": ".bz2", "xz": ".xz .lzma", "zstd": ".zst .zstd"}
+_FORMATS: Mapping[Format, str] = {
+    "jsonl": ".jsonl .ndjson .json",
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "parquet": ".parquet",
+    "mediawiki": ".xml",
 }
-_FORMATS: Mapping[str, Format] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".xml": "mediawiki",
-} | {**dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl")}
-"""Every other ending is running text."""
+"""The endings of each; every other one is running text."""
 _TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
 """What stores call the version of a file."""
 
@@ -258,11 +256,11 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 
 def _source(corpus: str, file: _File) -> TextSource:
-    suffixes = Path(file.path).suffixes
-    packing = _PACKINGS.get(suffixes[-1].lower(), "") if suffixes else ""
-    rest = suffixes[:-1] if packing else suffixes
-    kind = _FORMATS.get(rest[-1].lower(), "text") if rest else "text"
-    return TextSource(corpus, file.path, kind, packing, file.size, file.version)
+    suffixes = [suffix.lower() for suffix in Path(file.path).suffixes] or [""]
+    packing = next((name for name, ends in _PACKINGS.items() if suffixes[-1] in ends.split()), None)
+    suffix = ["", *suffixes][-2] if packing else suffixes[-1]
+    kind = next((name for name, ends in _FORMATS.items() if suffix in ends.split()), "text")
+    return TextSource(corpus, file.path, kind, packing or "", file.size, file.version)
 
 
 class _ZstdFrames(io.RawIOBase):
