@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,19 +41,14 @@ SOURCE = Argument(
     "A study folder; an export; a table of ratings (JSONL, CSV, TSV, Parquet); JSON of Label Studio or "
     "Argilla.",
 )
-
-
 STUDY = Argument("study", Path, "The study's folder.")
 
 
 class _InitOptions(StudyOptions, total=False):
     source: Annotated[
-        list[Path],
+        Sequence[Path],
         Option(
-            "A run folder or a file of texts; repeat it for several methods.",
-            flag="from",
-            flag_type=list[Path],
-            is_required=True,
+            "A run folder or a file of texts; repeat it for several methods.", flag="from", is_required=True
         ),
     ]
 

@@ -66,7 +66,7 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
             *(_option(one) for one in fields.values() if one.option.has_flag),
         ]
         if "dry_run" in inspect.signature(function).parameters:
-            parameters.append(_parameter("dry_run", bool, _DRY_RUN, False))
+            parameters.append(_parameter("dry_run", Annotated[bool, _DRY_RUN], False))
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         return command
@@ -81,8 +81,10 @@ def command_line(*, secret: str | None = None) -> str:
     return shlex.join(["evenhand", *words])
 
 
-def complete(kind: str) -> Callable[[str], list[str]]:
-    """The completion of a kind of names, such as ``metrics``."""
+def complete(kind: str) -> Callable[[str], list[str]] | None:
+    """The completion of a kind of names, such as ``metrics``; None for no kind."""
+    if not kind:
+        return None
 
     def complete_word(incomplete: str) -> list[str]:
         # Of several metrics or suites between commas the last is completed, and none is offered twice.
@@ -107,30 +109,25 @@ def _names(kind: str) -> Iterator[str]:
 
 
 def _argument(one: Argument) -> inspect.Parameter:
-    completion = complete(one.complete) if one.complete else None
-    about = typer.Argument(help=one.help, autocompletion=completion, show_default=False)
-    return _parameter(one.name, one.kind, about, one.default)
+    about = typer.Argument(help=one.help, autocompletion=complete(one.complete), show_default=False)
+    return _parameter(one.name, Annotated[one.kind, about], one.default)
 
 
 def _option(field: Field) -> inspect.Parameter:
     option, kind = field.option, _kind(field)
-    negation = f"/--no-{field.flag.removeprefix('--')}" if option.has_negation else ""
     about = typer.Option(
-        field.flag + negation,
+        field.flag + (f"/--no-{field.flag.removeprefix('--')}" if option.has_negation else ""),
         help=option.text,
         rich_help_panel=option.panel or None,
-        autocompletion=complete(option.complete) if option.complete else None,
+        autocompletion=complete(option.complete),
     )
     if option.is_required:
-        return _parameter(field.name, kind, about)
-    return _parameter(field.name, kind | None, about, None)
+        return _parameter(field.name, Annotated[kind, about])
+    return _parameter(field.name, Annotated[kind | None, about], None)
 
 
-def _parameter(
-    name: str, kind: Any, about: object, default: object = inspect.Parameter.empty
-) -> inspect.Parameter:
-    annotation = Annotated[kind, about]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _parameter(name: str, kind: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _kind(field: Field) -> Any:

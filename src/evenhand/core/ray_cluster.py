@@ -39,7 +39,10 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
     # "local", not nothing: Ray would join the cluster that RAY_ADDRESS names.
     here = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
     try:
-        _check_reachable(address or "")
+        # Whether anybody listens at HOST:PORT; other addresses are Ray's own matter.
+        url = urlsplit(address if address and "://" in address else f"//{address or ''}")
+        if url.hostname and url.port:
+            socket.create_connection((url.hostname, url.port), timeout=_PATIENCE).close()
         with _in_neutral_folder():
             # Its messages are of ports and tokens; what goes wrong is raised.
             ray.init(
@@ -70,13 +73,6 @@ def enter_folder(folder: str) -> None:
     """In a worker: let relative paths begin where they do for who sent the work, if it has that folder."""
     if Path(folder).is_dir():
         os.chdir(folder)
-
-
-def _check_reachable(address: str) -> None:
-    """An OSError where nobody listens at HOST:PORT; other addresses are Ray's own matter."""
-    url = urlsplit(address if "://" in address else f"//{address}")
-    if url.hostname and url.port:
-        socket.create_connection((url.hostname, url.port), timeout=_PATIENCE).close()
 
 
 def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:

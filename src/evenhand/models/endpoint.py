@@ -107,14 +107,10 @@ class EndpointModel:
                 expected="concurrency of 1 or more, a timeout above 0 seconds",
                 fix="change them",
             )
-        self._key_env = api_key_env
-        self._concurrency = concurrency
-        self._timeout = timeout
+        self._key_env, self._concurrency, self._timeout = api_key_env, concurrency, timeout
         self._budget = TokenBudget(max_tokens_total)
-        self._ssl = httpx.create_ssl_context()
-        self._secret = ""
-        self._has_answered = False
-        self._lock = threading.Lock()
+        self._ssl, self._lock = httpx.create_ssl_context(), threading.Lock()
+        self._secret, self._has_answered = "", False
         self._logged_kinds: set[str] = set()
         self._served_by: dict[str, str] = {}
         options = {"interface": "completions"}

@@ -137,7 +137,11 @@ def read_texts(table: pl.DataFrame, layout: ColumnLayout, name: str) -> Ingested
         for axis, column in layout.groups.items():
             if not (row[column] or "").strip():
                 texts.without_group[axis] = texts.without_group.get(axis, 0) + 1
-        failure = (row[layout.failure] if layout.failure else None) or _failure(continuation)
+        failure = row[layout.failure] if layout.failure else None
+        if continuation is None or not continuation.strip():
+            failure = failure or "empty_text"
+        elif "\ufffd" in continuation:
+            failure = failure or "invalid_utf8"
         texts.rows.append(
             {
                 "id": row[layout.id] if layout.id else str(number),
@@ -202,9 +206,3 @@ def parse_mention(word: object) -> Mention:
     return Mention(
         str(word.get("text") or "").strip(), mask=mask, whole_word=bool(word.get("whole_word", True))
     )
-
-
-def _failure(text: str | None) -> str | None:
-    if text is None or not text.strip():
-        return "empty_text"
-    return "invalid_utf8" if "\ufffd" in text else None

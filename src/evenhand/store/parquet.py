@@ -93,14 +93,6 @@ class ParquetHeaders(NamedTuple):
     columns: dict[str, ParquetColumn]
 
 
-class _Leaf(NamedTuple):
-    """A column as Parquet stores it: of lists and structs each part is one."""
-
-    column: str
-    width: int
-    """Bytes of a value where all have the same number, else 0."""
-
-
 class _EndsEarlyError(ValueError):
     """More bytes are needed, where there are any."""
 
@@ -124,14 +116,18 @@ def check_parquet(path: Path | str) -> ParquetHeaders:
             rows, chunks = _number(_fields(group), 3), _list(_fields(group).get(1))
             if len(chunks) != len(leaves):
                 raise ValueError(f"a group of rows has {len(chunks):,} columns, the table {len(leaves):,}")
-            for leaf, chunk in zip(leaves, chunks, strict=True):
-                _read_chunk(file, _fields(_fields(chunk).get(3)), rows, size, leaf, columns[leaf.column])
+            for (name, width), chunk in zip(leaves, chunks, strict=True):
+                _read_chunk(file, _fields(_fields(chunk).get(3)), rows, size, width, columns[name])
             stored += rows
     return ParquetHeaders(max(stored, _number(footer, 3)), columns)
 
 
-def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterator[_Leaf]:
-    """The stored columns in their order; adds the columns they belong to. The first element is the table."""
+def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterator[tuple[str, int]]:
+    """The stored columns in their order, of lists and structs each part; the first element is the table.
+
+    Each comes with the name of the column it belongs to, which is added, and the bytes of a value where all
+    have the same number, else 0.
+    """
     column, left = "", list[int]()
     for element in elements[1:]:
         fields = _fields(element)
@@ -147,13 +143,13 @@ def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterat
         if children:
             left.append(children)
         else:
-            yield _Leaf(column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0)
+            yield column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0
         while left and left[-1] == 0:
             left.pop()
 
 
 def _read_chunk(
-    file: BinaryIO, chunk: Fields, rows: int, size: int, leaf: _Leaf, column: ParquetColumn
+    file: BinaryIO, chunk: Fields, rows: int, size: int, width: int, column: ParquetColumn
 ) -> None:
     """Add the pages of a part of a column; they must lie in the file and hold as many values as it has."""
     values, stored = _number(chunk, 5), _number(chunk, 7)
@@ -171,7 +167,7 @@ def _read_chunk(
         if place > start + stored or unpacked > _MOST_PAGE:
             raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
         if count := _values(page, unpacked):
-            column.pages.append(Page(count, max(unpacked, count * leaf.width)))
+            column.pages.append(Page(count, max(unpacked, count * width)))
         else:
             column.dictionaries += unpacked
         left -= count

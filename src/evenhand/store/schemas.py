@@ -36,9 +36,9 @@ _KIND_OF: Final[Mapping[str, str]] = {
         "opportunity recall_a recall_b spread score_a score_b predicted_a predicted_b intensity_a "
         "intensity_b rho run_value reference_value baseline_value widens min_detectable agreement kappa "
         "kappa_held_out spearman skill disagreement probability own_kappa own_accuracy accuracy "
-        "accuracy_held_out",
+        "accuracy_held_out group_value cliffs_delta p_permutation",
         "count": "sample prompt_tokens new_tokens n n_null n_clusters n_groups n_keywords n_dp n_truth "
-        "n_zero n_reference n_items n_left_out groups_left_out family_size count of sentences "
+        "n_zero n_baseline n_reference n_items n_left_out groups_left_out family_size count of sentences "
         "group_sentences total byte row flips same rank narrower wider tied null dissents checks_passed "
         "checks_met folds participants ratings",
         "flag": "exploratory disagrees own paired agreeing all_predicted all_emotion is_clear same_direction",
@@ -52,13 +52,6 @@ _KIND_OF: Final[Mapping[str, str]] = {
     for name in names.split()
 }
 """The type of a column, whatever table it is in; the ends of intervals are numbers, all others are texts."""
-_OF_FIELD: Final = {
-    "str": "text",
-    "str | None": "text",
-    "float | None": "real",
-    "int": "count",
-    "bool": "flag",
-}
 
 
 def _column(name: str) -> tuple[str, pl.DataType]:
@@ -79,7 +72,7 @@ _GROUPS = (
     "suite model axis group metric output kind value low high level method n n_null n_clusters null_reason "
     "nulls"
 )
-_COMPARISONS = " ".join(f"{field.name}:{_OF_FIELD[str(field.type)]}" for field in fields(Comparison))
+_COMPARISONS = " ".join(field.name for field in fields(Comparison))
 
 SCHEMAS: dict[str, Schema] = _schemas(
     {
