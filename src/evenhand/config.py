@@ -60,7 +60,7 @@ PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Value]]] = {"regard": {"s
 """Preset to metric to its options: the regard study reads VADER at the cut its authors give."""
 
 
-class RunOptions(Sampling, Measuring, Running, Limits, total=False):
+class SettingsOptions(Sampling, Measuring, Running, Limits, total=False):
     """Every option that a settings file may hold."""
 
 
@@ -98,7 +98,7 @@ _OWN: Mapping[str, type[_Section]] = {
 }
 """What a section holds besides options."""
 _FIELDS: Mapping[str, Field] = {
-    name: field for name, field in fields_of(RunOptions).items() if field.option.section
+    name: field for name, field in fields_of(SettingsOptions).items() if field.option.section
 }
 
 
@@ -106,7 +106,7 @@ _FIELDS: Mapping[str, Field] = {
 class RunConfig:
     """The resolved configuration."""
 
-    options: RunOptions
+    options: SettingsOptions
     """Every one with its value."""
     model: str
     model_options: Mapping[str, Value]
@@ -187,7 +187,7 @@ def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | Non
         name: getattr(getattr(checked, field.option.section), field.key) for name, field in _FIELDS.items()
     }
     return RunConfig(
-        options=RunOptions(**options),  # type: ignore[typeddict-item]
+        options=SettingsOptions(**options),  # type: ignore[typeddict-item]
         model=checked.model.name or "builtin",
         model_options=checked.model.options,
         suites=checked.suite.names,

@@ -23,9 +23,16 @@ from evenhand.annotate.options import (
     StudyOptions,
 )
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import errors, print_lines, print_path, print_plan, print_warning
+from evenhand.cli.console import (
+    errors,
+    print_lines,
+    print_path,
+    print_plan,
+    print_warning,
+    run_job,
+    run_to_end,
+)
 from evenhand.cli.entry import PARTIAL
-from evenhand.cli.run_command import run_job, run_to_end
 from evenhand.core.http import LOOPBACK
 from evenhand.core.options import Option
 

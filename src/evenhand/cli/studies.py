@@ -9,8 +9,15 @@ import typer
 
 from evenhand.annotate.options import ValidateOptions
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import print_lines, print_path, print_warning
-from evenhand.cli.run_command import end_with_problems, print_summary, run_job, run_to_end
+from evenhand.cli.console import (
+    end_with_problems,
+    print_lines,
+    print_path,
+    print_summary,
+    print_warning,
+    run_job,
+    run_to_end,
+)
 from evenhand.core.options import Option
 from evenhand.corpus.options import CorpusOptions
 from evenhand.papers import ReplicateOptions

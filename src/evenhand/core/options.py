@@ -15,7 +15,6 @@ from difflib import get_close_matches
 from functools import cache, wraps
 from types import NoneType, UnionType
 from typing import (
-    Annotated,
     Any,
     Final,
     Literal,
@@ -140,10 +139,9 @@ def fields_of(options: type) -> Mapping[str, Field]:
     """The options a typed dictionary declares, by name."""
     fields: dict[str, Field] = {}
     for name, hint in get_type_hints(options, include_extras=True).items():
-        option = next((extra for extra in get_args(hint)[1:] if isinstance(extra, Option)), None)
-        if get_origin(hint) is not Annotated or option is None:
+        kind, option, *_ = (*get_args(hint), None, None)
+        if not isinstance(option, Option):
             raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
-        kind = get_args(hint)[0]
         is_off = kind is bool and option.default is None
         fields[name] = Field(name, kind, replace(option, default=False) if is_off else option)
     return fields
@@ -159,14 +157,13 @@ def checks_options(function: F) -> F:
     @wraps(function)
     def checked(*args: object, **given: object) -> object:
         accepted = keywords_of(function)
-        for name in given:
-            if name not in accepted:
-                near = get_close_matches(name, accepted, n=1)
-                raise UnknownKeywordError(
-                    f"{function.__name__}() has no argument {name!r}",
-                    expected=", ".join(accepted),
-                    fix=f"did you mean {near[0]!r}?" if near else "use one of these",
-                )
+        if unknown := next((name for name in given if name not in accepted), None):
+            near = get_close_matches(unknown, accepted, n=1)
+            raise UnknownKeywordError(
+                f"{function.__name__}() has no argument {unknown!r}",
+                expected=", ".join(accepted),
+                fix=f"did you mean {near[0]!r}?" if near else "use one of these",
+            )
         fields = fields_of(options_of(function))
         for name, field in fields.items():
             if given.get(name) is not None and field.option.parse:
@@ -181,13 +178,10 @@ def checks_options(function: F) -> F:
 @cache
 def keywords_of(function: Callable[..., object]) -> tuple[str, ...]:
     """The keywords of a function: its parameters, and the options it unpacks."""
-    names: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            names += fields_of(options_of(function))
-        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
-            names.append(parameter.name)
-    return tuple(names)
+    several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    parameters = inspect.signature(function).parameters.values()
+    own = [parameter.name for parameter in parameters if parameter.kind not in several]
+    return (*own, *fields_of(options_of(function)))
 
 
 class NoOptions(TypedDict):
@@ -233,5 +227,5 @@ def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
     """Names from a repeated or comma-separated option; None if it was not given."""
     if names is None:
         return None
-    parts = [names] if isinstance(names, str) else names
-    return tuple(name.strip() for part in parts for name in part.split(",") if name.strip()) or None
+    parts = names.split(",") if isinstance(names, str) else ",".join(names).split(",")
+    return tuple(filter(None, map(str.strip, parts))) or None

@@ -25,16 +25,11 @@ _ATTACHMENTS = re.compile(r"(?P<folder>.+/)attachments/(?P<start>[0-9]{1,18})\.j
 Object = Mapping[str, Json]
 
 
-def is_inspect_header(content: Json) -> bool:
-    """Whether an object is an Inspect log, or the header of one."""
-    return isinstance(content, Mapping) and content.keys() >= {"version", "status", "eval"}
-
-
 def read_json_log(path: Path) -> ToolLog:
     """The answers of a log in JSON."""
-    content = _parse_json(read_bytes(path), path.name, path)
-    if not is_inspect_header(content):
-        if isinstance(content, Mapping) and content.keys() >= {"results", "configs"}:
+    header = read_object(_parse_json(read_bytes(path), path.name, path))
+    if not header.keys() >= {"version", "status", "eval"}:
+        if header.keys() >= {"results", "configs"}:
             raise InputError(
                 f"{path} holds the totals of lm-eval, not its samples",
                 expected="samples_*.jsonl",
@@ -43,7 +38,6 @@ def read_json_log(path: Path) -> ToolLog:
         raise InputError(
             f"{path} is JSON, but no log of Inspect", expected=_ACCEPTED, fix="save rows as .jsonl"
         )
-    header = cast(Object, content)
     return _read_log(header, _objects(header.get("samples")), path)
 
 
@@ -52,8 +46,8 @@ def read_eval_log(path: Path) -> ToolLog:
     with open_archive(path) as archive:
         names = archive.names()
         start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-        header = _parse_json(archive.read(start), start, path) if start else None
-        if not isinstance(header, Mapping) or not header.keys() >= {"version", "eval"}:
+        header = read_object(_parse_json(archive.read(start), start, path) if start else None)
+        if not header.keys() >= {"version", "eval"}:
             raise InputError(f"{path} has no header of a log", expected=_ACCEPTED, fix="check the file")
         # Without a header at its end the evaluation is under way, or was killed.
         status = {} if start == "header.json" else {"status": "started"}

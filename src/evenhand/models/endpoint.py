@@ -155,7 +155,7 @@ class EndpointModel:
         """Completions as they arrive, each with the place of its shard, whose size is noted before."""
         self.resolved(spec)
         self._secret = read_api_key(self._key_env)
-        if self._secret and not self._target.is_private:
+        if self._secret and not (self._target.is_local or self._target.url.startswith("https:")):
             self._log_once("key", describe_plain_http(self._key_env, self._target.url))
         later = _list_jobs(shards, sizes)
         jobs, arrived = _Jobs(), SimpleQueue[_Arrival]()
@@ -177,7 +177,11 @@ class EndpointModel:
                 yield item
         finally:
             # Where the caller stops early, what is under way ends and nothing more is sent.
-            _cancel_pending(jobs, workers)
+            with suppress(Empty):
+                while True:
+                    jobs.get_nowait()
+            for _ in range(workers):
+                jobs.put(None)
 
     def _start(
         self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], *, workers: int
@@ -306,15 +310,6 @@ def _list_jobs(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> It
     for place, requests in enumerate(shards):
         sizes[place] = sum(len(request.samples) for request in requests)
         yield from ((place, request, sample) for request in requests for sample in request.samples)
-
-
-def _cancel_pending(jobs: _Jobs, workers: int) -> None:
-    """Take back what nobody has begun, and let the threads go."""
-    with suppress(Empty):
-        while True:
-            jobs.get_nowait()
-    for _ in range(workers):
-        jobs.put(None)
 
 
 def _advice(status: int, field: str | None, *, chat: bool, key_env: str) -> str:

@@ -44,11 +44,6 @@ class EndpointTarget:
     is_local: bool
 
     @property
-    def is_private(self) -> bool:
-        """Whether nobody between here and the host can read along."""
-        return self.is_local or self.url.startswith("https:")
-
-    @property
     def name(self) -> str:
         """The name without the part that says which of the two interfaces is used."""
         return f"{self.url.removesuffix(_CHAT if self.chat else _PLAIN)}#{self.model}"

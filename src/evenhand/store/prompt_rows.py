@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -28,18 +28,12 @@ def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
 
 def _lists(records: Sequence[Sequence[Group | Mention]], column: str) -> pl.Series:
     """The records of each prompt as a column of lists, built from flat columns: dicts take minutes."""
-    kind = SCHEMA_OF["prompts"][column]
-    assert isinstance(kind, pl.List)
-    assert isinstance(kind.inner, pl.Struct)
-    names = [field.name for field in kind.inner.fields]
-    flat = pl.DataFrame(
-        {
-            "row": [row for row, part in enumerate(records) for _ in part],
-            **{name: [getattr(record, name) for part in records for record in part] for name in names},
-        },
-        schema={"row": pl.Int64(), **{field.name: field.dtype for field in kind.inner.fields}},
-    )
-    grouped = flat.group_by("row", maintain_order=True).agg(pl.struct(names).alias(column))
+    kind = cast(pl.List, SCHEMA_OF["prompts"][column])
+    parts = cast(pl.Struct, kind.inner).to_schema()
+    of_row = {"row": [row for row, part in enumerate(records) for _ in part]}
+    of_part = {name: [getattr(record, name) for part in records for record in part] for name in parts}
+    flat = pl.DataFrame(of_row | of_part, schema={"row": pl.Int64(), **parts})
+    grouped = flat.group_by("row", maintain_order=True).agg(pl.struct(*parts).alias(column))
     rows = pl.DataFrame({"row": pl.int_range(len(records), eager=True)})
     return rows.join(grouped, on="row", how="left", maintain_order="left")[column].fill_null([])
 

@@ -56,8 +56,12 @@ class FolderLock:
             with storage_errors(self._folder):
                 self._lock.acquire(timeout=0)
         except Timeout as error:
+            holder = ""
+            with contextlib.suppress(OSError), open_regular(self._folder / HOLDER) as file:
+                holder = file.readline(_LONGEST).decode("utf-8", "replace").strip()
+            who = f" ({holder})" if holder and holder.isprintable() else ""
             raise RunFolderError(
-                f"another process is {doing} {self._folder}{self._holder()}",
+                f"another process is {doing} {self._folder}{who}",
                 expected="one process per folder",
                 fix="wait for it, or choose another folder with --out",
             ) from error
@@ -74,15 +78,6 @@ class FolderLock:
             with contextlib.suppress(OSError):
                 (self._folder / name).unlink(missing_ok=True)
         self._lock.release()
-
-    def _holder(self) -> str:
-        """Who holds the folder, as far as they said so."""
-        try:
-            with open_regular(self._folder / HOLDER) as file:
-                holder = file.readline(_LONGEST).decode("utf-8", "replace").strip()
-        except OSError:
-            return ""
-        return f" ({holder})" if holder.isprintable() and holder else ""
 
 
 def foreign_names(folder: Path) -> set[str]:
@@ -263,9 +258,6 @@ def _differences(old: Json, new: Json, where: str = "") -> Iterator[str]:
         for key in sorted(old.keys() | new.keys()):
             yield from _differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
     elif old != new:
-        yield f"{where}: {_short(old)} there, {_short(new)} now"
-
-
-def _short(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
+        texts = (json.dumps(value, ensure_ascii=False) for value in (old, new))
+        then, now = (text if len(text) <= 60 else text[:57] + "..." for text in texts)
+        yield f"{where}: {then} there, {now} now"

@@ -259,7 +259,7 @@ def _source(corpus: str, file: _File) -> TextSource:
     suffixes = [suffix.lower() for suffix in Path(file.path).suffixes] or [""]
     packing = next((name for name, ends in _PACKINGS.items() if suffixes[-1] in ends.split()), None)
     suffix = ["", *suffixes][-2] if packing else suffixes[-1]
-    kind = next((name for name, ends in _FORMATS.items() if suffix in ends.split()), "text")
+    kind: Format = next((name for name, ends in _FORMATS.items() if suffix in ends.split()), "text")
     return TextSource(corpus, file.path, kind, packing or "", file.size, file.version)
 
 
