@@ -20,7 +20,7 @@ from pydantic import Field as Bounds
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.options import Field, fields_of
+from evenhand.core.options import Option, fields_of
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.core.registry import Option as Value
 from evenhand.core.regular_files import read_text
@@ -97,8 +97,8 @@ _OWN: Mapping[str, type[_Section]] = {
     "execution": _Section,
 }
 """What a section holds besides options."""
-_FIELDS: Mapping[str, Field] = {
-    name: field for name, field in fields_of(SettingsOptions).items() if field.option.section
+_FIELDS: Mapping[str, Option] = {
+    name: field for name, field in fields_of(SettingsOptions).items() if field.section
 }
 
 
@@ -158,7 +158,7 @@ class RunConfig:
         return {
             field.key: list(values[name]) if isinstance(values[name], tuple) else values[name]
             for name, field in _FIELDS.items()
-            if field.option.section == section
+            if field.section == section
         }
 
 
@@ -170,7 +170,7 @@ def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) ->
         sections = {name: dict(values) for name, values in _read(config).items()}
     for name, field in _FIELDS.items():
         if options.get(name) is not None:
-            sections.setdefault(field.option.section, {})[field.key] = options[name]
+            sections.setdefault(field.section, {})[field.key] = options[name]
     for section, values in given.items():
         section_values = {name: value for name, value in values.items() if value is not None}
         sections.setdefault(section, {}).update(section_values)
@@ -183,9 +183,7 @@ def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | Non
         checked: Any = _model().model_validate(sections)
     except ValidationError as error:
         raise _to_input_error(error, config) from error
-    options = {
-        name: getattr(getattr(checked, field.option.section), field.key) for name, field in _FIELDS.items()
-    }
+    options = {name: getattr(getattr(checked, field.section), field.key) for name, field in _FIELDS.items()}
     return RunConfig(
         options=SettingsOptions(**options),  # type: ignore[typeddict-item]
         model=checked.model.name or "builtin",
@@ -203,18 +201,18 @@ def _model() -> type[BaseModel]:
     """What checks the sections of a file."""
     sections: dict[str, Any] = {}
     for section, own in _OWN.items():
-        fields = [field for field in _FIELDS.values() if field.option.section == section]
+        fields = [field for field in _FIELDS.values() if field.section == section]
         checks: dict[str, Any] = {field.key: _checked(field) for field in fields}
         model = create_model(section, __base__=own, **checks)
         sections[section] = (model, model())
     return create_model("Settings", __base__=_Section, **sections)
 
 
-def _checked(field: Field) -> tuple[object, object]:
+def _checked(field: Option) -> tuple[object, object]:
     """The type and default of an option, as Pydantic checks them."""
     kinds = [_strict(kind) for kind in field.kinds]
     union: Any = reduce(or_, kinds)
-    default = field.option.default
+    default = field.default
     bounds: dict[str, Any] = field.bounds | ({"allow_inf_nan": False} if float in kinds else {})
     return Annotated[union | None if default is None else union, Bounds(**bounds)], default
 
@@ -262,7 +260,7 @@ def _to_input_error(error: ValidationError, config: Path | None) -> InputError:
     known = model.annotation.model_fields if model else _OWN
     is_unknown = first["type"] == "extra_forbidden"
     problem = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    flags = {f"{field.option.section}.{field.key}": field.flag for field in _FIELDS.values()}
+    flags = {f"{field.section}.{field.key}": field.flag for field in _FIELDS.values()}
     flag = flags.get(place, "")
     otherwise = f", or give {flag}" if flag else ""
     return InputError(

@@ -327,7 +327,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
 
 def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
     """The texts that are scored where none are named, and their columns."""
-    if any(options.get(name) not in (field.option.default, None, []) for name, field in COLUMNS.items()):
+    if any(options.get(name) not in (field.default, None, []) for name, field in COLUMNS.items()):
         raise InputError(
             "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
         )

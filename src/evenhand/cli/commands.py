@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import typer
 
-from evenhand.core.options import Field, NoOptions, fields_of
+from evenhand.core.options import NoOptions, Option, fields_of
 from evenhand.core.registry import KINDS, list_entries
 from evenhand.run_options import RUNNING
 
@@ -63,7 +63,7 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
 
         parameters = [
             *map(_argument, arguments),
-            *(_option(one) for one in fields.values() if one.option.has_flag),
+            *(_option(one) for one in fields.values() if one.has_flag),
         ]
         if "dry_run" in inspect.signature(function).parameters:
             parameters.append(_parameter("dry_run", Annotated[bool, _DRY_RUN], False))
@@ -113,29 +113,27 @@ def _argument(one: Argument) -> inspect.Parameter:
     return _parameter(one.name, Annotated[one.kind, about], one.default)
 
 
-def _option(field: Field) -> inspect.Parameter:
-    option, kind = field.option, _kind(field)
+def _option(option: Option) -> inspect.Parameter:
+    kind = option.flag_type or _kind(option.kinds)
     about = typer.Option(
-        field.flag + (f"/--no-{field.flag.removeprefix('--')}" if option.has_negation else ""),
+        option.flag + (f"/--no-{option.flag.removeprefix('--')}" if option.has_negation else ""),
         help=option.text,
         rich_help_panel=option.panel or None,
         autocompletion=complete(option.complete),
     )
     if option.is_required:
-        return _parameter(field.name, Annotated[kind, about])
-    return _parameter(field.name, Annotated[kind | None, about], None)
+        return _parameter(option.name, Annotated[kind, about])
+    return _parameter(option.name, Annotated[kind | None, about], None)
 
 
 def _parameter(name: str, kind: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _kind(field: Field) -> Any:
+def _kind(kinds: Sequence[Any]) -> Any:
     """The type of an option on the command line: a list where Python takes several values or a mapping."""
-    if field.option.flag_type is not None:
-        return field.option.flag_type
-    several = any(get_origin(kind) in (Sequence, Mapping) for kind in field.kinds)
-    basic = list(_basic(field.kinds))
+    several = any(get_origin(kind) in (Sequence, Mapping) for kind in kinds)
+    basic = list(_basic(kinds))
     one = next((kind for kind in (bool, Path, float, int) if kind in basic), str)
     return list[one] if several else one  # type: ignore[valid-type]
 

@@ -14,19 +14,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
 from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    TypedDict,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, Literal, TypedDict, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from evenhand.core.errors import InputError, UnknownKeywordError
 
@@ -52,10 +40,13 @@ class Option:
     """Turns what the command line gives into the declared type, and leaves that as it is."""
     section: str = ""
     """Of the settings file; empty for an option that is not in it."""
+    name: str = ""
+    """Of the keyword; it and the type are those of the field that is declared."""
+    kind: Any = None
     key: str = ""
-    """In the section, if it differs from the name of the option."""
+    """In the section, if it differs from the name."""
     flag: str = ""
-    """On the command line, if it differs from the name of the option."""
+    """On the command line, if it differs from the name."""
     panel: str = ""
     """The heading of the help it stands under."""
     complete: str = ""
@@ -77,24 +68,6 @@ class Option:
         default = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
         return f"{self.help.removesuffix('.')} (default {default})."
 
-
-class Field(NamedTuple):
-    """One option of a function."""
-
-    name: str
-    kind: Any
-    option: Option
-
-    @property
-    def flag(self) -> str:
-        """Its spelling on the command line."""
-        return "--" + (self.option.flag or self.name).replace("_", "-")
-
-    @property
-    def key(self) -> str:
-        """Its name in the settings file."""
-        return self.option.key or self.name
-
     @property
     def kinds(self) -> tuple[Any, ...]:
         """The types it may have, None left out."""
@@ -104,12 +77,12 @@ class Field(NamedTuple):
     @property
     def bounds(self) -> dict[str, float]:
         """Its bounds, by what Python's operators and Pydantic call them."""
-        return {name: bound for name in _BOUNDS if (bound := getattr(self.option, name)) is not None}
+        return {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
 
-    def checked(self, value: object) -> object:
+    def check(self, value: object) -> object:
         """The value, or its default; an error if it is out of bounds or none of the choices."""
         if value is None:
-            return self.option.default
+            return self.default
         if self.kinds == (bool,) and isinstance(value, str):
             # Any text counts as yes in Python, "no" too.
             raise InputError(
@@ -125,7 +98,7 @@ class Field(NamedTuple):
         if isinstance(value, int | float) and not all(
             getattr(operator, name)(value, bound) for name, bound in bounds.items()
         ):
-            default, least = self.option.default, self.option.ge
+            default, least = self.default, self.ge
             size = "a larger" if least is not None and value < least else "another"
             fix = f"give {self.flag} {size} number" if default is None else f"try {default}"
             words = [f"{_BOUNDS[name]} {bound:g}" for name, bound in bounds.items()]
@@ -135,15 +108,21 @@ class Field(NamedTuple):
 
 
 @cache
-def fields_of(options: type) -> Mapping[str, Field]:
+def fields_of(options: type) -> Mapping[str, Option]:
     """The options a typed dictionary declares, by name."""
-    fields: dict[str, Field] = {}
+    fields: dict[str, Option] = {}
     for name, hint in get_type_hints(options, include_extras=True).items():
         kind, option, *_ = (*get_args(hint), None, None)
         if not isinstance(option, Option):
             raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
-        is_off = kind is bool and option.default is None
-        fields[name] = Field(name, kind, replace(option, default=False) if is_off else option)
+        fields[name] = replace(
+            option,
+            name=name,
+            kind=kind,
+            key=option.key or name,
+            flag="--" + (option.flag or name).replace("_", "-"),
+            default=False if kind is bool and option.default is None else option.default,
+        )
     return fields
 
 
@@ -166,10 +145,10 @@ def checks_options(function: F) -> F:
             )
         fields = fields_of(options_of(function))
         for name, field in fields.items():
-            if given.get(name) is not None and field.option.parse:
-                given[name] = field.option.parse(given[name])
-            if not field.option.section or SETTINGS_FILE not in fields:
-                given[name] = field.checked(given.get(name))
+            if given.get(name) is not None and field.parse:
+                given[name] = field.parse(given[name])
+            if not field.section or SETTINGS_FILE not in fields:
+                given[name] = field.check(given.get(name))
         return function(*args, **given)
 
     return cast(F, checked)
