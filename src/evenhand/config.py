@@ -116,6 +116,8 @@ class RunConfig:
     options_of_metrics: Mapping[str, Mapping[str, Value]]
     mitigation: str | None
     mitigation_options: Mapping[str, Value]
+    checked: BaseModel
+    """All of it, by section."""
 
     def metric_options(self, name: str) -> dict[str, Value]:
         """The options of a metric: the preset's, changed by what was given."""
@@ -130,36 +132,23 @@ class RunConfig:
     def sampling(self, suite: GenerationSpec) -> GenerationSpec:
         """The sampling of a suite: its own, changed by the preset, changed by what was given."""
         preset = self.options["preset"]
-        given = {name: value for name, value in self._of("generation").items() if value is not None}
+        given = {name: value for name, value in self.record()["generation"].items() if value is not None}
         given = {**(PRESETS[preset] if preset else {}), **given}
         given.pop("preset", None)
         return replace(suite, **given)
 
     def compare_identity(self) -> dict[str, Json]:
         """What belongs to a run's identity; an option that is off leaves no trace in it."""
-        always, given = ("baselines", "level", "correction"), self._of("compare")
-        default = resolve_config({})._of("compare")
+        always, given = ("baselines", "level", "correction"), self.record()["compare"]
+        default = resolve_config({}).record()["compare"]
         named = {name: value for name, value in given.items() if name in always or value != default[name]}
         return {"mask": self.options["mask"], **named}
 
-    def record(self) -> dict[str, dict[str, Json]]:
+    def record(self) -> dict[str, dict[str, Any]]:
         """All sections, as a settings file has them."""
-        own: dict[str, dict[str, Any]] = {
-            "model": {"name": self.model, "options": dict(self.model_options)},
-            "suite": {"names": list(self.suites)},
-            "metrics": {"names": list(self.metrics), "options": dict(self.options_of_metrics)},
-            "mitigation": {"name": self.mitigation, "options": dict(self.mitigation_options)},
-        }
-        return {section: {**own.get(section, {}), **self._of(section)} for section in _OWN}
-
-    def _of(self, section: str) -> dict[str, Any]:
-        """The options of a section by the names they have in it."""
-        values: Mapping[str, Any] = self.options
-        return {
-            field.key: list(values[name]) if isinstance(values[name], tuple) else values[name]
-            for name, field in _FIELDS.items()
-            if field.section == section
-        }
+        sections = self.checked.model_dump(mode="json")
+        sections["model"]["name"] = self.model
+        return sections
 
 
 def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) -> RunConfig:
@@ -193,6 +182,7 @@ def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | Non
         options_of_metrics=checked.metrics.options,
         mitigation=checked.mitigation.name,
         mitigation_options=checked.mitigation.options,
+        checked=checked,
     )
 
 
@@ -260,8 +250,7 @@ def _to_input_error(error: ValidationError, config: Path | None) -> InputError:
     known = model.annotation.model_fields if model else _OWN
     is_unknown = first["type"] == "extra_forbidden"
     problem = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    flags = {f"{field.section}.{field.key}": field.flag for field in _FIELDS.values()}
-    flag = flags.get(place, "")
+    flag = next((one.flag for one in _FIELDS.values() if f"{one.section}.{one.key}" == place), "")
     otherwise = f", or give {flag}" if flag else ""
     return InputError(
         f"there is no setting {place!r}" if is_unknown else f"{place} is {value[:80]}",

@@ -300,7 +300,8 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         if axis in groups and baseline in (*groups[axis], *RESERVED_GROUPS)
     }
     baselines = {**known, **settings.options["baseline"]}
-    settings = replace(settings, options={**settings.options, "baseline": baselines})
+    options["baseline"] = baselines
+    settings = resolve_config(options, metrics={"names": metric_names(metrics)})
     check_baselines(baselines, groups, groups.__getitem__)
     identity: dict[str, Json] = {
         "command": "score",

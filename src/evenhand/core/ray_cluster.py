@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -43,7 +43,11 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
         url = urlsplit(address if address and "://" in address else f"//{address or ''}")
         if url.hostname and url.port:
             socket.create_connection((url.hostname, url.port), timeout=_PATIENCE).close()
-        with _in_neutral_folder():
+        # Elsewhere for a moment: workers import from the folder Ray is started in before any other. A torch.py
+        # beside somebody's texts would run there. Where this process imports from its folder too, workers may.
+        folder = Path.cwd()
+        is_imported_from = any(Path(entry or ".").resolve() == folder for entry in sys.path)
+        with nullcontext() if is_imported_from else chdir(files.ASSETS_FOLDER):
             # Its messages are of ports and tokens; what goes wrong is raised.
             ray.init(
                 log_to_driver=False,
@@ -56,17 +60,6 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
             expected="HOST:PORT of a running cluster, or auto on one of its nodes; none starts one here",
             fix=f"look at `ray status` there; Ray's reason is: {error}",
         ) from error
-
-
-def _in_neutral_folder() -> AbstractContextManager[None]:
-    """Elsewhere for a moment: workers import from the folder Ray is started in before any other.
-
-    A ``torch.py`` beside somebody's texts would run there. Where this process imports from its folder too,
-    workers may.
-    """
-    folder = Path.cwd()
-    is_imported_from = any(Path(entry or ".").resolve() == folder for entry in sys.path)
-    return nullcontext() if is_imported_from else chdir(files.ASSETS_FOLDER)
 
 
 def enter_folder(folder: str) -> None:

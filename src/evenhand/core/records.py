@@ -105,13 +105,9 @@ class GenerationSpec:
 
     def sampling(self) -> dict[str, Json]:
         """The fields that decide one text: all but the number of samples, which may grow."""
-        fields: dict[str, Json] = asdict(self)
-        del fields["samples"]
-        for name in ("burn_in", "iterations"):
-            # Left out where unused, so that the keys of other models do not speak of them.
-            if fields[name] is None:
-                del fields[name]
-        return fields
+        # Left out where unused, so that the keys of other models do not speak of them.
+        unused = {name for name in ("burn_in", "iterations") if getattr(self, name) is None}
+        return {name: value for name, value in asdict(self).items() if name not in {"samples", *unused}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,15 @@ class EndpointModel:
         for job in first:
             jobs.put(job)
         expected, workers = len(first), min(self._concurrency, len(first))
-        self._start(jobs, spec, arrived.put, workers=workers)
+        wires: list[HttpConnection] = []
+        threads = [
+            threading.Thread(target=self._work, args=(jobs, spec, arrived.put, wires), daemon=True)
+            for _ in range(workers)
+        ]
+        # One more sees to it that none of them waits for ever.
+        late = partial(close_overdue, wires, threads, seconds=self._timeout)
+        for thread in (*threads, threading.Thread(target=late, daemon=True)):
+            thread.start()
         try:
             while expected:
                 item = arrived.get()
@@ -182,20 +190,6 @@ class EndpointModel:
                     jobs.get_nowait()
             for _ in range(workers):
                 jobs.put(None)
-
-    def _start(
-        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], *, workers: int
-    ) -> None:
-        """Let threads serve the jobs, and one more see to it that none of them waits for ever."""
-        wires: list[HttpConnection] = []
-        threads = [
-            threading.Thread(target=self._work, args=(jobs, spec, put, wires), daemon=True)
-            for _ in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        late = partial(close_overdue, wires, threads, seconds=self._timeout)
-        threading.Thread(target=late, daemon=True).start()
 
     def _work(
         self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[HttpConnection]

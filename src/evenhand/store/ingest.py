@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import cast
@@ -48,11 +49,8 @@ class ColumnLayout:
 
     def identity(self) -> dict[str, Json]:
         """What goes into the identity of a run."""
-        fields: dict[str, Json] = asdict(self)
-        for name in ("strata", "failure"):
-            if not fields[name]:
-                del fields[name]
-        return fields
+        unused = {name for name in ("strata", "failure") if not getattr(self, name)}
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
 @dataclass(slots=True)
@@ -190,10 +188,8 @@ def _mentions(cell: str | None) -> Iterator[Mention]:
         return
     words: object = None
     if cell.startswith("["):
-        try:
+        with suppress(json.JSONDecodeError):
             words = json.loads(cell)
-        except json.JSONDecodeError:
-            words = None
     listed = words if isinstance(words, list) else cell.split(";")
     yield from (mention for word in listed if (mention := parse_mention(word)).text)
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from lzma import LZMAError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 from urllib.parse import urlsplit
 
 from evenhand.core.digests import Json
@@ -81,12 +81,6 @@ class TextSource:
         return asdict(self)
 
 
-class _File(NamedTuple):
-    path: str
-    size: int
-    version: str
-
-
 def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[ReadProblem]]:
     """The files behind paths, globs, folders and URLs, in a fixed order, and what could not be found.
 
@@ -98,11 +92,11 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
     shared = _shared_name([str(path) for path in paths if not _split_name(path)[0]])
     for path in paths:
         corpus, place = _split_name(path)
-        files = list(_files(place, problems))
+        files = list(_files(corpus or shared, place, problems))
         if not files:
             problems.append(ReadProblem(place, None, "no such file, or nothing in it"))
         for file in files:
-            sources.setdefault((corpus or shared, file.path), _source(corpus or shared, file))
+            sources.setdefault((file.corpus, file.path), file)
     if not sources:
         raise InputError(
             f"no file to read in {', '.join(map(str, paths)) or 'nothing'}",
@@ -143,17 +137,15 @@ def _shared_name(paths: Sequence[str]) -> str:
     return os.path.commonprefix(list(stems)).rstrip("-_. ") or "corpus"  # noqa: RUF071, letters are meant
 
 
-def _files(place: str, problems: list[ReadProblem]) -> Iterator[_File]:
-    if "://" in place:
-        yield from _remote_files(place)
-        return
+def _files(corpus: str, place: str, problems: list[ReadProblem]) -> Iterator[TextSource]:
     path = Path(place)
-    if path.is_dir():
-        yield from _inside(path, problems)
-    elif path.exists():
-        yield _local(path)
+    if "://" in place:
+        yield from _remote_files(corpus, place)
+    elif path.is_dir():
+        yield from (_local(corpus, file) for file in _inside(path, problems))
     else:
-        yield from (_local(match) for match in _matches(place) if match.is_file())
+        files = [path] if path.exists() else filter(Path.is_file, _matches(place))
+        yield from (_local(corpus, file) for file in files)
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -164,12 +156,14 @@ def _matches(pattern: str) -> list[Path]:
     return [start / match for match in sorted(glob.glob(inside, root_dir=start, recursive=True))]
 
 
-def _local(path: Path) -> _File:
-    known = path.stat()
-    return _File(str(path), known.st_size, str(known.st_mtime_ns))
+def _local(corpus: str, path: Path) -> TextSource:
+    # Opening a link to nothing reports what is wrong.
+    known = path.stat() if path.exists() else None
+    size, version = (known.st_size, str(known.st_mtime_ns)) if known else (0, "")
+    return _source(corpus, str(path), size, version)
 
 
-def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
+def _inside(folder: Path, problems: list[ReadProblem]) -> list[Path]:
     """The files in a folder, at any depth, but for hidden ones and run folders; links are not followed."""
 
     def report(error: OSError) -> None:
@@ -183,16 +177,11 @@ def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [Path(place, name) for name in files if not name.startswith(".")]
-    for file in sorted(paths):
-        # A link to nothing is kept: opening it reports what is wrong. Pipes, devices and links to them are no
-        # texts, and some never end.
-        if file.is_file():
-            yield _local(file)
-        elif not file.exists():
-            yield _File(str(file), 0, "")
+    # A link to nothing is kept. Pipes, devices and links to them are no texts, and some never end.
+    return [file for file in sorted(paths) if file.is_file() or not file.exists()]
 
 
-def _remote_files(url: str) -> Iterator[_File]:
+def _remote_files(corpus: str, url: str) -> Iterator[TextSource]:
     """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
     refuse_keys(url)
     try:
@@ -208,7 +197,7 @@ def _remote_files(url: str) -> Iterator[_File]:
             name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
             known = system.info(match)
             tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
-            yield _File(name, int(known.get("size") or 0), tag)
+            yield _source(corpus, name, int(known.get("size") or 0), tag)
     except EvenhandError:
         raise
     # Each store raises errors of its own, which have nothing in common.
@@ -255,12 +244,12 @@ def _file_system(url: str) -> tuple[Any, str]:
     return system, str(path)
 
 
-def _source(corpus: str, file: _File) -> TextSource:
-    suffixes = [suffix.lower() for suffix in Path(file.path).suffixes] or [""]
+def _source(corpus: str, path: str, size: int, version: str) -> TextSource:
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes] or [""]
     packing = next((name for name, ends in _PACKINGS.items() if suffixes[-1] in ends.split()), None)
     suffix = ["", *suffixes][-2] if packing else suffixes[-1]
     kind: Format = next((name for name, ends in _FORMATS.items() if suffix in ends.split()), "text")
-    return TextSource(corpus, file.path, kind, packing or "", file.size, file.version)
+    return TextSource(corpus, path, kind, packing or "", size, version)
 
 
 class _ZstdFrames(io.RawIOBase):
