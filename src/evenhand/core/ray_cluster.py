@@ -43,8 +43,9 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
         url = urlsplit(address if address and "://" in address else f"//{address or ''}")
         if url.hostname and url.port:
             socket.create_connection((url.hostname, url.port), timeout=_PATIENCE).close()
-        # Elsewhere for a moment: workers import from the folder Ray is started in before any other. A torch.py
-        # beside somebody's texts would run there. Where this process imports from its folder too, workers may.
+        # Elsewhere for a moment: workers import from the folder Ray is started in before any other. A
+        # torch.py beside somebody's texts would run there. Where this process imports from its folder too,
+        # workers may.
         folder = Path.cwd()
         is_imported_from = any(Path(entry or ".").resolve() == folder for entry in sys.path)
         with nullcontext() if is_imported_from else chdir(files.ASSETS_FOLDER):
