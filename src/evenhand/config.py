@@ -15,7 +15,7 @@ from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
+from pydantic import BaseModel, StringConstraints, ValidationError, create_model
 from pydantic import Field as Bounds
 
 from evenhand.core.digests import Json
@@ -24,7 +24,7 @@ from evenhand.core.options import Option, fields_of
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.core.registry import Option as Value
 from evenhand.core.regular_files import read_text
-from evenhand.core.toml import parse_toml
+from evenhand.core.toml import StrictModel, parse_toml
 from evenhand.run_options import Limits, Measuring, Preset, Running, Sampling
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
@@ -64,39 +64,19 @@ class SettingsOptions(Sampling, Measuring, Running, Limits, total=False):
     """Every option that a settings file may hold."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Chosen(_Section):
-    """``[model]`` and ``[mitigation]``; without the name of a mitigation the model writes as it is."""
-
-    name: Name | None = None
-    options: dict[str, str | int | float | bool] = {}
-
-
-class _Suites(_Section):
-    names: tuple[Name, ...] = ("starter",)
-
-
-class _Metrics(_Section):
-    """``[metrics]``; without names the suite's own list."""
-
-    names: tuple[Name, ...] = ()
-    options: dict[str, dict[str, str | int | float | bool]] = {}
-
-
-_OWN: Mapping[str, type[_Section]] = {
-    "model": _Chosen,
-    "suite": _Suites,
-    "generation": _Section,
-    "metrics": _Metrics,
-    "mitigation": _Chosen,
-    "compare": _Section,
-    "gate": _Section,
-    "execution": _Section,
+_Values = dict[str, str | int | float | bool]
+_CHOSEN: Mapping[str, Any] = {"name": (Name | None, None), "options": (_Values, {})}
+_OWN: Mapping[str, Mapping[str, Any]] = {
+    "model": _CHOSEN,
+    "suite": {"names": (tuple[Name, ...], ("starter",))},
+    "generation": {},
+    "metrics": {"names": (tuple[Name, ...], ()), "options": (dict[str, _Values], {})},
+    "mitigation": _CHOSEN,
+    "compare": {},
+    "gate": {},
+    "execution": {},
 }
-"""What a section holds besides options."""
+"""What a section holds besides options, as Pydantic has it: the type and the default."""
 _FIELDS: Mapping[str, Option] = {
     name: field for name, field in fields_of(SettingsOptions).items() if field.section
 }
@@ -191,14 +171,13 @@ def _model() -> type[BaseModel]:
     """What checks the sections of a file."""
     sections: dict[str, Any] = {}
     for section, own in _OWN.items():
-        fields = [field for field in _FIELDS.values() if field.section == section]
-        checks: dict[str, Any] = {field.key: _checked(field) for field in fields}
-        model = create_model(section, __base__=own, **checks)
+        checks = {field.key: _check(field) for field in _FIELDS.values() if field.section == section}
+        model = create_model(section, __base__=StrictModel, **{**own, **checks})
         sections[section] = (model, model())
-    return create_model("Settings", __base__=_Section, **sections)
+    return create_model("Settings", __base__=StrictModel, **sections)
 
 
-def _checked(field: Option) -> tuple[object, object]:
+def _check(field: Option) -> tuple[object, object]:
     """The type and default of an option, as Pydantic checks them."""
     kinds = [_strict(kind) for kind in field.kinds]
     union: Any = reduce(or_, kinds)
