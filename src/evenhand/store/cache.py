@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -47,15 +47,18 @@ class ContentCache:
         self._connection = self._open()
 
     def get_many(self, kind: Kind, keys: Sequence[str]) -> dict[str, Json]:
-        """The values that are there, by key."""
+        """The values that are there, by key; a row that does not hold JSON is a miss."""
+        values: dict[str, Json] = {}
         if self._connection is None:
-            return {}
+            return values
         query = f"SELECT key, value FROM {kind} WHERE key IN (SELECT value FROM json_each(?))"
         try:
-            return dict(_parse_rows(self._connection.execute(query, [json.dumps(list(keys))])))
+            for key, value in self._connection.execute(query, [json.dumps(list(keys))]):
+                with contextlib.suppress(ValueError, TypeError, RecursionError):
+                    values[key] = json.loads(value)
         except _ERRORS as error:
             self._give_up(error)
-            return {}
+        return values
 
     def rate(self, key: str) -> float | None:
         """A speed that was measured here before, for an estimate; None where there is none."""
@@ -102,13 +105,6 @@ class ContentCache:
     def _give_up(self, error: Exception) -> None:
         _log.warning("the cache at %s failed (%s): the run goes on without it", self.path, error)
         self.close()
-
-
-def _parse_rows(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
-    """The rows that hold JSON: a damaged one is a miss."""
-    for key, value in rows:
-        with contextlib.suppress(ValueError, TypeError, RecursionError):
-            yield key, json.loads(value)
 
 
 def clear_cache(folder: Path | None = None) -> int:

@@ -84,30 +84,25 @@ def check_layout(table: pl.DataFrame, layout: ColumnLayout, path: Path) -> None:
                 expected="any other name",
                 fix="rename that group",
             )
-    if layout.id:
-        _check_ids(table, layout.id, path)
-
-
-def group_names(table: pl.DataFrame, column: str) -> set[str]:
-    """The groups a column names; white space around a name does not make another group."""
-    return set(table[column].drop_nulls().str.strip_chars().unique()) - {""}
-
-
-def _check_ids(table: pl.DataFrame, column: str, path: Path) -> None:
-    ids = table[column]
+    ids = table[layout.id] if layout.id else pl.Series(dtype=pl.String)
     if ids.null_count():
         raise InputError(
-            f"column {column!r} of {path} has {ids.null_count()} empty ids",
+            f"column {layout.id!r} of {path} has {ids.null_count()} empty ids",
             expected="an id per row",
             fix="fill them",
         )
     doubled = ids.filter(ids.is_duplicated())
     if not doubled.is_empty():
         raise InputError(
-            f"column {column!r} of {path} repeats {doubled.n_unique()} ids, first {doubled[0]!r}",
+            f"column {layout.id!r} of {path} repeats {doubled.n_unique()} ids, first {doubled[0]!r}",
             expected="ids that occur once",
             fix="choose another column with --id, or leave it out to number the rows",
         )
+
+
+def group_names(table: pl.DataFrame, column: str) -> set[str]:
+    """The groups a column names; white space around a name does not make another group."""
+    return set(table[column].drop_nulls().str.strip_chars().unique()) - {""}
 
 
 def count_copies(table: pl.DataFrame, layout: ColumnLayout) -> int:
