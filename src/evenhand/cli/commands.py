@@ -10,7 +10,7 @@ import inspect
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
@@ -22,6 +22,7 @@ from evenhand.run_options import RUNNING
 
 _DRY_RUN = typer.Option("--dry-run", help="Show the plan without running it.", rich_help_panel=RUNNING)
 Command = Callable[..., None]
+_parameter = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "kinds": KINDS,
@@ -66,7 +67,7 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
             *(_option(one) for one in fields.values() if one.has_flag),
         ]
         if "dry_run" in inspect.signature(function).parameters:
-            parameters.append(_parameter("dry_run", Annotated[bool, _DRY_RUN], False))
+            parameters.append(_parameter("dry_run", annotation=Annotated[bool, _DRY_RUN], default=False))
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         return command
@@ -110,7 +111,7 @@ def _names(kind: str) -> Iterator[str]:
 
 def _argument(one: Argument) -> inspect.Parameter:
     about = typer.Argument(help=one.help, autocompletion=complete(one.complete), show_default=False)
-    return _parameter(one.name, Annotated[one.kind, about], one.default)
+    return _parameter(one.name, annotation=Annotated[one.kind, about], default=one.default)
 
 
 def _option(option: Option) -> inspect.Parameter:
@@ -122,12 +123,8 @@ def _option(option: Option) -> inspect.Parameter:
         autocompletion=complete(option.complete),
     )
     if option.is_required:
-        return _parameter(option.name, Annotated[kind, about])
-    return _parameter(option.name, Annotated[kind | None, about], None)
-
-
-def _parameter(name: str, kind: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        return _parameter(option.name, annotation=Annotated[kind, about])
+    return _parameter(option.name, annotation=Annotated[kind | None, about], default=None)
 
 
 def _kind(kinds: Sequence[Any]) -> Any:

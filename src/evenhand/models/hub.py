@@ -83,13 +83,14 @@ def load(
     config = {} if source.gguf else checkpoints.read_config(source.folder)
     checkpoints.check_layers(config, repr(source.name))
     checkpoints.refuse_kernels(config, repr(source.name))
+    kind = select_dtype(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
     # Without progress bars: transformers draws them on the standard error, and has no switch for some.
     with redirect_stderr(StringIO()), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
-            return _load_causal(source, config, dtype, device, execution.batch, control_code)
+            return _load_causal(source, config, kind, device, execution.batch, control_code)
         if control_code is not None:
             check_control_code(control_code, (), source.name)
-        return _load_masked(source, config, dtype, device, execution.batch)
+        return _load_masked(source, config, kind, device, execution.batch)
 
 
 def architecture(config: Mapping[str, object], name: str) -> Kind:
@@ -137,7 +138,7 @@ def _locate(name: str, revision: str | None, *, offline: bool) -> ModelFiles:
 def _load_causal(
     source: ModelFiles,
     config: Mapping[str, object],
-    dtype: str,
+    kind: torch.dtype,
     device: torch.device,
     batch: int | None,
     control_code: str | None,
@@ -147,7 +148,6 @@ def _load_causal(
     if source.gguf:
         file = source.folder / source.gguf
         _check_gguf(file)
-        kind = select_dtype(dtype, device)
         model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
         config, vocabulary = model.config.to_dict(), model.config.get_text_config().vocab_size
         defaults: Mapping[str, object] = model.generation_config.to_dict()
@@ -155,7 +155,6 @@ def _load_causal(
     else:
         files = checkpoints.weight_files(source.folder)
         checkpoints.require_tokenizer(source.folder)
-        kind = _stored_dtype(config, dtype, device)
         vocabulary = cast(int, config.get("vocab_size", 0))
         has_defaults = (source.folder / _GENERATION).is_file()
         defaults = checkpoints.read_config(source.folder, _GENERATION) if has_defaults else {}
@@ -183,10 +182,6 @@ def _load_causal(
     return CausalModel(ref, scheduler.SamplingLoop(engine, codec, batch), control_code, codes)
 
 
-def _stored_dtype(config: Mapping[str, object], dtype: str, device: torch.device) -> torch.dtype:
-    return select_dtype(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
-
-
 def _check_gguf(path: Path) -> None:
     """Refuse a file of another format in its own words, not in those of a library that stumbles over it."""
     with open_regular(path) as file:
@@ -209,12 +204,15 @@ def _end_tokens(*candidates: object) -> frozenset[int]:
 
 
 def _load_masked(
-    source: ModelFiles, config: Mapping[str, object], dtype: str, device: torch.device, batch: int | None
+    source: ModelFiles,
+    config: Mapping[str, object],
+    kind: torch.dtype,
+    device: torch.device,
+    batch: int | None,
 ) -> MaskedModel:
     """The masked model of a folder with its ``config.json``."""
     files = checkpoints.weight_files(source.folder)
     checkpoints.require_tokenizer(source.folder)
-    kind = _stored_dtype(config, dtype, device)
     shape = BertShape.of(config)
     engine: MaskedEngine
     if shape is not None:
