@@ -24,7 +24,7 @@ from evenhand.report.manifest import list_facts
 from evenhand.report.render_run import format_report
 from evenhand.report.wording import escape_markdown, format_name
 from evenhand.store.run import Run
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import EXPLANATIONS
 
 OMNIBUS = {
     "suite": "starter",
@@ -145,7 +145,7 @@ def _words(text: str, words: list[tuple[int, int, float]], output: str = "compou
 def test_words_count_as_a_browser_counts() -> None:
     # XYZ, a space, an emoji of two units, a space: "kind" begins at 6 for Python and at 7 for a browser.
     rows = [_words("XYZ 🌿 kind", [(6, 10, 2.4)]), _words("XYZ 🌿 kind", [(6, 10, -1.0)], "other")]
-    found, reads = pack_word_weights(pl.DataFrame(rows, schema=SCHEMA_OF["explanations"]), longest=800)
+    found, reads = pack_word_weights(pl.DataFrame(rows, schema=dict(EXPLANATIONS)), longest=800)
     assert reads == {"1": ["XYZ 🌿 kind"]}
     assert found == {
         "m": {"outputs": ["compound", "other"], "entries": [[4, 2.4, -1.0]], "texts": {"1": [0, 0, -4, 7, 0]}}
@@ -154,7 +154,7 @@ def test_words_count_as_a_browser_counts() -> None:
 
 def test_words_beyond_what_is_shown_are_left_out() -> None:
     found, reads = pack_word_weights(
-        pl.DataFrame([_words("a good day", [(2, 6, 1.9)])], schema=SCHEMA_OF["explanations"]), longest=4
+        pl.DataFrame([_words("a good day", [(2, 6, 1.9)])], schema=dict(EXPLANATIONS)), longest=4
     )
     assert reads == {"1": ["a go"]}
     assert found["m"] == {"outputs": ["compound"], "entries": [], "texts": {"1": [0, 0, -4]}}

@@ -34,7 +34,7 @@ from evenhand.stats.consensus import Consensus, DawidSkene, annotator_accuracy, 
 from evenhand.stats.label_scales import RatingCodes, number_or_none
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import EVERY_SCHEMA
 
 COMMAND = "agreement"
 METHODS = ("majority", "dawid-skene")
@@ -105,7 +105,7 @@ def write_tables(folder: RunFolder, tables: Mapping[str, pl.DataFrame], record: 
 
 def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
     """Tables of a run over people's labels, by name."""
-    return {name: pl.DataFrame(part, schema=SCHEMA_OF[name]) for name, part in rows.items()}
+    return {name: pl.DataFrame(part, schema=dict(EVERY_SCHEMA[name])) for name, part in rows.items()}
 
 
 @checks_options

@@ -18,7 +18,7 @@ from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.method_ratings import MethodRating, compare_methods
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import METHODS
 
 BASELINES = ("baseline", "vanilla")
 """Names of a method that others are compared with."""
@@ -99,7 +99,7 @@ def method_table(labels: LabelSet, *, baseline: str, level: float = 0.95) -> pl.
         )
     adjusted = benjamini_hochberg(p_values)
     corrected = [row | {"p_adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
-    return pl.DataFrame(corrected, schema=SCHEMA_OF["methods"])
+    return pl.DataFrame(corrected, schema=dict(METHODS))
 
 
 def _row(rating: MethodRating) -> Row:

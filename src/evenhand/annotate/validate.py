@@ -42,7 +42,7 @@ from evenhand.store.cache import ContentCache
 from evenhand.store.metric_evidence import build_evidence, write_evidence
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import EXCLUSIONS, GENERATIONS, JUDGED
 
 COMMAND = "validate"
 TABLES = ("validation", "confusion", "score_spreads", "best_cuts", "cut_curves", "judged")
@@ -77,9 +77,7 @@ class MetricValidation:
             )
             judged = texts.join(own, on="item_id", how="left", maintain_order="left")
             parts = self._tables_of_output(match, judged)
-            parts["judged"] = judged.select(
-                [name for name in SCHEMA_OF["judged"] if name in judged.columns]
-            ).to_dicts()
+            parts["judged"] = judged.select([name for name in JUDGED if name in judged.columns]).to_dicts()
             for name, part in parts.items():
                 rows[name] += [{"metric": self.metric, "output": match.output.name, **row} for row in part]
         return build_tables(rows)
@@ -307,7 +305,7 @@ def _score_texts(
         }
         for item, text in texts.select("item_id", "text").iter_rows()
     ]
-    generations = pl.DataFrame(rows, schema=SCHEMA_OF["generations"])
+    generations = pl.DataFrame(rows, schema=dict(GENERATIONS))
     cache = ContentCache()
     try:
         tally = MetricScorer(spec, metric, folder, cache).run(generations, {prompt.id: prompt}, progress)
@@ -343,7 +341,7 @@ def _exclusions(texts: pl.DataFrame, spec: str, mapping: LabelMapping, scores: p
         *(("people", spec, f"no label of the metric: {label}", n) for label, n in unmatched.items()),
         *((STAGE, spec, str(reason), count) for reason, count in sorted(nulls.items())),
     ]
-    return pl.DataFrame([(*row, texts.height) for row in rows], schema=SCHEMA_OF["exclusions"], orient="row")
+    return pl.DataFrame([(*row, texts.height) for row in rows], schema=dict(EXCLUSIONS), orient="row")
 
 
 def aggregate_texts(labels: LabelSet, rule: ConsensusRule) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from evenhand.stats.agreement_coefficients import spearman
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import AGREEMENTS, ASSOCIATIONS
 
 ALIASES: Final[Mapping[str, str]] = {
     "nb": "non-binary",
@@ -75,13 +75,10 @@ class CorpusAssociation:
                 expected="a corpus run and a probe run with groups and emotions of the same names",
                 fix="compare the `group` column of cooccurrence.parquet with that of measures.parquet",
             )
-        associations = pl.DataFrame(cells, schema=SCHEMA_OF["associations"])
+        associations = pl.DataFrame(cells, schema=dict(ASSOCIATIONS))
         parts = associations.group_by("corpus", "pair_corpus", "model", maintain_order=True)
         rows = [self._agreement(part) for _, part in parts]
-        return {
-            "associations": associations,
-            "agreements": pl.DataFrame(rows, schema=SCHEMA_OF["agreements"]),
-        }
+        return {"associations": associations, "agreements": pl.DataFrame(rows, schema=dict(AGREEMENTS))}
 
     def _agreement(self, part: pl.DataFrame) -> Row:
         """How far both lean the same way; the emotions of one pair of groups belong together."""

@@ -17,7 +17,7 @@ from evenhand.core.protocols import MaxBatch, Model, Progress
 from evenhand.core.records import Completion, Finish, GenerationSpec, Prompt, Request
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import GENERATIONS
 from evenhand.text.sentences import cut_first_sentence
 
 SHARD_PROMPTS = 64
@@ -313,7 +313,7 @@ class TextGenerator:
             }
             for item in completions
         ]
-        self.folder.write_shard(STAGE, key, pl.DataFrame(rows, schema=SCHEMA_OF["generations"]))
+        self.folder.write_shard(STAGE, key, pl.DataFrame(rows, schema=dict(GENERATIONS)))
 
 
 def throughput_key(model: Model, spec: GenerationSpec) -> str:

@@ -18,7 +18,7 @@ from evenhand.corpus.tokenisation import CountingMode
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.intervals import wilson_interval
 from evenhand.stats.quantiles import t_quantile, t_two_sided
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import CONTRASTS, COOCCURRENCE, OCCURRENCE, SAMPLES
 
 Floats = npt.NDArray[np.float64]
 Column = npt.NDArray[np.int64]
@@ -210,7 +210,7 @@ def occurrence_table(
             rate = share_estimate(blocks.emotions[:, i], blocks.units, documents=documents, level=level)
             start = (corpus, emotion, count, counts.units, *map(_millionth, rate[:3]))
             rows.append((*start, _percent(count, total), total, spread, documents, rate.reason))
-    return pl.DataFrame(rows, schema=SCHEMA_OF["occurrence"], orient="row")
+    return pl.DataFrame(rows, schema=dict(OCCURRENCE), orient="row")
 
 
 def cooccurrence_table(
@@ -229,7 +229,7 @@ def cooccurrence_table(
         for axis in range(len(terms.axes))
         for row in _axis_rows(corpus, of, terms, axis, counting, level)
     ]
-    return _add_adjusted_p(pl.DataFrame(rows, schema=SCHEMA_OF["cooccurrence"]))
+    return _add_adjusted_p(pl.DataFrame(rows, schema=dict(COOCCURRENCE)))
 
 
 def contrast_table(
@@ -253,7 +253,7 @@ def contrast_table(
                 links = [_odds_ratio(part, i, number, axis) for part in (one, first)]
                 place = {"emotion": emotion, "axis": group.axis, "group": group.name}
                 rows.append({**keys, **place, **_contrast(links, level)})
-    return _add_adjusted_p(pl.DataFrame(rows, schema=SCHEMA_OF["contrasts"]))
+    return _add_adjusted_p(pl.DataFrame(rows, schema=dict(CONTRASTS)))
 
 
 def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms: TermList) -> pl.DataFrame:
@@ -270,7 +270,7 @@ def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms
             for _, file, sample, is_row in cells[cell]:
                 at = {"byte": None, "row": sample.place} if is_row else {"byte": sample.place, "row": None}
                 rows.append({"corpus": corpus, **place, "file": file, **at, "text": sample.text})
-    return pl.DataFrame(rows, schema=SCHEMA_OF["samples"])
+    return pl.DataFrame(rows, schema=dict(SAMPLES))
 
 
 def _axis_rows(

@@ -44,7 +44,7 @@ from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 STAGE = "count"
@@ -175,7 +175,7 @@ class CorpusScan:
         folder.write("contrasts", contrast_table(corpora, terms, level=level))
         folder.write("samples", sample_table({name: total.samples for name, total in totals.items()}, terms))
         rows = [(p.file, p.byte, p.reason) for p in problems]
-        folder.write("problems", pl.DataFrame(rows, schema=SCHEMA_OF["problems"], orient="row"))
+        folder.write("problems", pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row"))
         folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}
 
 

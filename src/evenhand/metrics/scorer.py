@@ -16,7 +16,7 @@ from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo, Prompt, Text, Value
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import EXCLUSIONS, SCORES
 from evenhand.text.rendering import MaskOption, render_text
 
 STAGE = "score"
@@ -240,11 +240,11 @@ class MetricScorer:
             "label": [value.label for value in values],
             "null_reason": [value.null_reason for value in values],
         }
-        table = pl.DataFrame(columns, schema={name: SCHEMA_OF["scores"][name] for name in columns})
+        table = pl.DataFrame(columns, schema={name: SCORES[name] for name in columns})
         info = self.metric.info
         return table.with_columns(
             metric=pl.lit(self.spec, pl.String), metric_version=pl.lit(info.version, pl.String)
-        ).select(list(SCHEMA_OF["scores"]))
+        ).select(list(SCORES))
 
 
 def score_blocks(
@@ -331,6 +331,6 @@ def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_st
         .with_columns(stage=pl.lit("score"))
         .collect()
     )
-    columns = [pl.col(name).cast(kind) for name, kind in SCHEMA_OF["exclusions"].items()]
+    columns = [pl.col(name).cast(kind) for name, kind in EXCLUSIONS.items()]
     table = pl.concat([failed.select(columns), nulls.select(columns)])
     return table.sort("stage", "metric", "reason", nulls_last=True)

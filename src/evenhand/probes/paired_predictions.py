@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.core.records import Prompt
 from evenhand.stats.paired_measures import NONE, find_flips, select_pairs
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import FLIPS, PAIR_SCORES
 
 Row = dict[str, object]
 OUTPUT = "emotion"
@@ -170,13 +170,13 @@ def _read_predictions(
 def build_flip_table(predictions: PairedPredictions, model: str) -> pl.DataFrame:
     """The table ``flips``: pairs whose predicted class changes with the group, with their sentences."""
     rows = [row for block in predictions.pairs() for row in _flips(block, predictions, model)]
-    return pl.DataFrame(rows, schema=SCHEMA_OF["flips"])
+    return pl.DataFrame(rows, schema=dict(FLIPS))
 
 
 def build_score_table(predictions: PairedPredictions, model: str) -> pl.DataFrame:
     """The table ``pair_scores``: every pair, once for each emotion."""
     parts = [_scores(block, model) for block in predictions.pairs() if block.sets]
-    return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA_OF["pair_scores"])
+    return pl.concat(parts) if parts else pl.DataFrame(schema=dict(PAIR_SCORES))
 
 
 def _flips(block: PairedSets, predictions: PairedPredictions, model: str) -> Iterator[Row]:
@@ -220,15 +220,11 @@ def _scores(block: PairedSets, model: str) -> pl.DataFrame:
                 "intensity_b": second.intensities[:, place],
                 **_counts(block, emotion),
             },
-            schema_overrides=SCHEMA_OF["pair_scores"],
+            schema_overrides=dict(PAIR_SCORES),
         )
         for place, emotion in enumerate(block.emotions)
     ]
-    return (
-        pl.concat(parts)
-        .select(list(SCHEMA_OF["pair_scores"]))
-        .with_columns(pl.selectors.float().fill_nan(None))
-    )
+    return pl.concat(parts).select(list(PAIR_SCORES)).with_columns(pl.selectors.float().fill_nan(None))
 
 
 def _counts(block: PairedSets, emotion: str) -> Row:

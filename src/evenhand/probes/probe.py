@@ -28,7 +28,7 @@ from evenhand.store.cache import ContentCache
 from evenhand.store.prompt_rows import write_prompt_rows
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import GENERATIONS
 from evenhand.suites.pairs.pair_sets import GROUP_ORDER
 
 NAME: Final = "emotion"
@@ -292,7 +292,7 @@ def _sentences(prompts: Sequence[Prompt]) -> pl.DataFrame:
         "prompt_id": [prompt.id for prompt in prompts],
         "text": [prompt.text for prompt in prompts],
     }
-    table = pl.DataFrame(columns, schema={name: SCHEMA_OF["generations"][name] for name in columns})
+    table = pl.DataFrame(columns, schema={name: GENERATIONS[name] for name in columns})
     return table.with_columns(failure=pl.lit(None, pl.String))
 
 

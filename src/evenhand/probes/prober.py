@@ -28,7 +28,7 @@ from evenhand.stats.paired_measures import (
     paired_intensities,
     select_pairs,
 )
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import MEASURES, SETS
 
 Row = dict[str, object]
 FAMILY: Final = ("corpus", "pairs", "score")
@@ -51,13 +51,13 @@ class PairMeasures:
         rows = [row for block in predictions.pairs() for row in self._pair(block)]
         for name in ("p", "p_wilcoxon"):
             self._correct(rows, name, FAMILY)
-        return pl.DataFrame(rows, schema=SCHEMA_OF["measures"])
+        return pl.DataFrame(rows, schema=dict(MEASURES))
 
     def measure_sets(self, predictions: PairedPredictions) -> pl.DataFrame:
         """The table ``sets``."""
         rows = [row for block in predictions.whole() for row in self._whole(block)]
         self._correct(rows, "p", ("corpus",))
-        return pl.DataFrame(rows, schema=SCHEMA_OF["sets"])
+        return pl.DataFrame(rows, schema=dict(SETS))
 
     def _pair(self, block: PairedSets) -> Iterator[Row]:
         block = block.select(block.has_predictions)

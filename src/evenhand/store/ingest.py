@@ -14,7 +14,7 @@ import polars as pl
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS, Group, Mask, Mention, Prompt
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import EVERY_SCHEMA
 from evenhand.store.table_files import require_columns
 
 
@@ -64,7 +64,7 @@ class IngestedTexts:
 
     def generations(self) -> pl.DataFrame:
         """The texts as a table of generations."""
-        return pl.DataFrame(self.rows, schema=SCHEMA_OF["generations"])
+        return pl.DataFrame(self.rows, schema=EVERY_SCHEMA["generations"])
 
 
 def check_layout(table: pl.DataFrame, layout: ColumnLayout, path: Path) -> None:

@@ -11,13 +11,13 @@ import polars as pl
 
 from evenhand.core.digests import canonical_json
 from evenhand.core.records import Group, Mention, Prompt
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import EVERY_SCHEMA
 
 
 def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
     """One row per prompt."""
     # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
-    listed, schema = list(prompts), SCHEMA_OF["prompts"]
+    listed, schema = list(prompts), EVERY_SCHEMA["prompts"]
     columns: dict[str, Any] = {name: [getattr(prompt, name) for prompt in listed] for name in schema}
     for name in ("groups", "mentions"):
         columns[name] = _lists(columns[name], name)
@@ -28,7 +28,7 @@ def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
 
 def _lists(records: Sequence[Sequence[Group | Mention]], column: str) -> pl.Series:
     """The records of each prompt as a column of lists, built from flat columns: dicts take minutes."""
-    kind = cast(pl.List, SCHEMA_OF["prompts"][column])
+    kind = cast(pl.List, EVERY_SCHEMA["prompts"][column])
     parts = cast(pl.Struct, kind.inner).to_schema()
     of_row = {"row": [row for row, part in enumerate(records) for _ in part]}
     of_part = {name: [getattr(record, name) for part in records for record in part] for name in parts}

@@ -16,7 +16,7 @@ from evenhand._version import __version__
 from evenhand.core.errors import EvenhandError, RunFolderError
 from evenhand.core.regular_files import read_text
 from evenhand.store.parquet import check_parquet, scan_parquet
-from evenhand.store.schemas import SCHEMA_OF, SCHEMAS, empty_table
+from evenhand.store.schemas import EVERY_SCHEMA, SCHEMAS, empty_table
 from evenhand.store.table_files import PARQUET_ERRORS, first_error_line
 
 MANIFEST = "run.json"
@@ -66,7 +66,7 @@ class Run:
                 check_parquet(file)
             rows = scan_parquet(file)
             columns = rows.collect_schema()
-        wanted = SCHEMA_OF.get(name, {})
+        wanted = EVERY_SCHEMA.get(name, {})
         missing = [column for column in wanted if column not in columns]
         if missing:
             raise RunFolderError(

@@ -30,14 +30,14 @@ from evenhand.store.atomic_writes import (
 )
 from evenhand.store.parquet import check_parquet, scan_parquet, write_parquet
 from evenhand.store.run import FORMAT, MANIFEST, REPORTS, Manifest, Run, is_run_folder, read_manifest
-from evenhand.store.schemas import SCHEMA_OF, check_table, empty_table
+from evenhand.store.schemas import EVERY_SCHEMA, check_table, empty_table
 from evenhand.store.table_files import PARQUET_ERRORS
 
 LOCK, HOLDER = ".lock", ".lock.holder"
 _LONGEST = 200
 _log = logging.getLogger(__name__)
 _OURS = frozenset(
-    {MANIFEST, *(f"{name}.parquet" for name in SCHEMA_OF), *(f"report.{kind}" for kind in REPORTS)}
+    {MANIFEST, *(f"{name}.parquet" for name in EVERY_SCHEMA), *(f"report.{kind}" for kind in REPORTS)}
 )
 
 

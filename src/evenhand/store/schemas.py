@@ -114,7 +114,7 @@ SCHEMAS: dict[str, Schema] = _schemas(
 )
 """The tables of an audit or of scored texts."""
 
-SCHEMA_OF: dict[str, Schema] = SCHEMAS | _schemas(
+EVERY_SCHEMA: dict[str, Schema] = SCHEMAS | _schemas(
     {
         # A corpus run: emotions in all ``sentences`` (units); ``low`` and ``high`` are of ``per_million``.
         "occurrence": "corpus emotion count sentences per_million low high percent total standard_deviation "
@@ -212,14 +212,21 @@ SCHEMA_OF: dict[str, Schema] = SCHEMAS | _schemas(
 )
 
 
+def __getattr__(name: str) -> Schema:
+    """The schema of a table whose name stands in capitals, such as ``CUTS``."""
+    if name.lower() not in EVERY_SCHEMA:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return EVERY_SCHEMA[name.lower()]
+
+
 def empty_table(name: str) -> pl.DataFrame:
     """A table of that name without rows."""
-    return pl.DataFrame(schema=SCHEMA_OF[name])
+    return pl.DataFrame(schema=EVERY_SCHEMA[name])
 
 
 def check_table(name: str, table: pl.DataFrame) -> pl.DataFrame:
     """The table, if its columns are the schema's; columns of other types are an error, never cast."""
-    schema = pl.Schema(SCHEMA_OF[name])
+    schema = pl.Schema(EVERY_SCHEMA[name])
     if table.schema == schema:
         return table
     wrong = [f"{column} is {kind}" for column, kind in table.schema.items() if schema.get(column) != kind]

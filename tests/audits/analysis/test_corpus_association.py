@@ -14,12 +14,12 @@ from evenhand.core.errors import EvenhandError
 from evenhand.corpus.scan import scan_corpus
 from evenhand.probes.probe import probe
 from evenhand.store.run import Run
-from evenhand.store.schemas import SCHEMA_OF, check_table
+from evenhand.store.schemas import EVERY_SCHEMA, check_table
 
 
 def table(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
     folder.mkdir(exist_ok=True)
-    schema = SCHEMA_OF[name]
+    schema = EVERY_SCHEMA[name]
     whole = [{column: row.get(column) for column in schema} for row in rows]
     pl.DataFrame(whole, schema=dict(schema)).write_parquet(folder / f"{name}.parquet")
 

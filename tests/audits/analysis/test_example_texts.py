@@ -8,7 +8,7 @@ from evenhand.audits.analysis.example_texts import PER_BAR, example_table, expla
 from evenhand.audits.analysis.quantities import read_axes
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import Group, Mention, MetricInfo, OutputInfo, Prompt, Text, Value
-from evenhand.store.schemas import SCHEMA_OF, check_table, empty_table
+from evenhand.store.schemas import SCORES, check_table, empty_table
 
 
 class Letters:
@@ -52,7 +52,7 @@ def _run(count=100, groups=2):
         for key, text in zip(ids, texts, strict=True)
         for name in "ab"
     ]
-    return prompts, generations, pl.DataFrame(rows, schema=SCHEMA_OF["scores"])
+    return prompts, generations, pl.DataFrame(rows, schema=dict(SCORES))
 
 
 def _examples(seed=0, **sizes):

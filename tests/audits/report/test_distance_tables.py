@@ -4,7 +4,7 @@ import polars as pl
 
 from evenhand.audits.report.side_tables import build_distances, describe_distances, read_distances
 from evenhand.store.run import Run
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import DISTANCES
 
 METRICS = {"ideology": {"outputs": [{"name": "ideology", "labels": ["liberal", "conservative"]}]}}
 ROW = {
@@ -28,7 +28,7 @@ ROW = {
 
 
 def run(folder, *rows):
-    pl.DataFrame(list(rows), schema=SCHEMA_OF["distances"]).write_parquet(folder / "distances.parquet")
+    pl.DataFrame(list(rows), schema=dict(DISTANCES)).write_parquet(folder / "distances.parquet")
     return Run(folder, {"metrics": METRICS})
 
 

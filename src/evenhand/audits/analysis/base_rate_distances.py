@@ -24,7 +24,7 @@ from evenhand.stats.base_rates import (
     indirect_bias,
 )
 from evenhand.stats.corrections import benjamini_hochberg
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import DISTANCES
 
 KIND = "kind"
 """The key of ``Prompt.meta`` that says whether a prompt names a side."""
@@ -104,7 +104,7 @@ def distance_table(
                     }
                     for option, distance in distances.items()
                 ]
-    return pl.DataFrame(rows, schema=SCHEMA_OF["distances"])
+    return pl.DataFrame(rows, schema=dict(DISTANCES))
 
 
 class JudgedTexts(NamedTuple):

@@ -19,7 +19,7 @@ from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Axis, Floats, Quantity
 from evenhand.core.records import MetricInfo, OutputInfo
 from evenhand.stats.corrections import correct_by_family
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import CUTS, DISTRIBUTIONS
 
 CUT_GRID = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75)
 """Cuts in addition to a metric's own, in parts of the way from 0 to the end of its range."""
@@ -101,7 +101,7 @@ def cut_table(
         if left < 0:
             break
         rows += _rows(share, grid, comparer, axes, comparisons)
-    return pl.DataFrame(rows, schema=SCHEMA_OF["cuts"])
+    return pl.DataFrame(rows, schema=dict(CUTS))
 
 
 def _rows(
@@ -201,7 +201,7 @@ def distribution_table(
                         **dict(zip(QUANTILES, quantiles, strict=True)),
                     }
                 )
-    return pl.DataFrame(rows, schema=SCHEMA_OF["distributions"])
+    return pl.DataFrame(rows, schema=dict(DISTRIBUTIONS))
 
 
 def find_bins(values: Floats, output: OutputInfo) -> HistogramBins | None:

@@ -11,7 +11,7 @@ from evenhand.audits.analysis.quantities import Axis, Ints
 from evenhand.core.protocols import ExplainsScores, Metric
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.core.seeds import make_generator
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import EXAMPLES, EXPLANATIONS
 from evenhand.text.rendering import MaskOption, render_text
 
 PER_BAR = 40
@@ -55,7 +55,7 @@ def example_table(
         "text",
         pl.col("prompt_id").replace_strict(prompt_texts, return_dtype=pl.String).alias("prompt"),
     )
-    tables = [pl.DataFrame(schema=SCHEMA_OF["examples"])]
+    tables = [pl.DataFrame(schema=dict(EXAMPLES))]
     for spec, output in outputs:
         of_output = scores.filter((pl.col("metric") == spec) & (pl.col("output") == output))
         aligned = texts.join(
@@ -76,7 +76,7 @@ def example_table(
                 metric=pl.lit(spec),
                 output=pl.lit(output),
             )
-            tables.append(table.select(list(SCHEMA_OF["examples"])))
+            tables.append(table.select(list(EXAMPLES)))
     return pl.concat(tables)
 
 
@@ -136,4 +136,4 @@ def explanation_table(
                     ],
                 }
             )
-    return pl.DataFrame(rows, schema=SCHEMA_OF["explanations"])
+    return pl.DataFrame(rows, schema=dict(EXPLANATIONS))

@@ -34,7 +34,7 @@ from evenhand.stats.corrections import Correction, correct_by_family
 from evenhand.stats.hypothesis_tests import chi_square
 from evenhand.stats.intervals import clustered_mean
 from evenhand.stats.results import Difference, Omnibus
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import COMPARISONS, GROUPS, OMNIBUS
 
 Baselines = Mapping[tuple[str, str], str]
 """(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
@@ -61,7 +61,7 @@ class GroupComparer:
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
         """The table of per-group estimates."""
         rows = [row for axis in axes for part in self.group_rows(axis, quantities) for row in part]
-        return pl.DataFrame(rows, schema=SCHEMA_OF["groups"])
+        return pl.DataFrame(rows, schema=dict(GROUPS))
 
     def group_rows(self, axis: Axis, quantities: Sequence[Quantity]) -> list[list[dict[str, object]]]:
         """For each output one row a group: its estimate and where that comes from."""
@@ -226,7 +226,7 @@ class GroupComparer:
 
 def to_table(items: Iterable[Comparison]) -> pl.DataFrame:
     """Comparisons as a table."""
-    return pl.DataFrame([to_fields(item) for item in items], schema=SCHEMA_OF["comparisons"])
+    return pl.DataFrame([to_fields(item) for item in items], schema=dict(COMPARISONS))
 
 
 def to_fields(record: Comparison | Estimate) -> dict[str, object]:
@@ -284,7 +284,7 @@ def omnibus_table(
     adjusted = correct_by_family([row["p"] for row in rows], families, comparer.correction)
     for row, p in zip(rows, adjusted, strict=True):
         row.update(p_adjusted=p.adjusted, family=p.family, family_size=p.size)
-    return pl.DataFrame(rows, schema=SCHEMA_OF["omnibus"])
+    return pl.DataFrame(rows, schema=dict(OMNIBUS))
 
 
 def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> Omnibus:

@@ -18,7 +18,7 @@ from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.corrections import Correction, correct_by_family
 from evenhand.stats.group_spread import rank_spreads
 from evenhand.stats.results import Difference
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import CHANGES, LEADERBOARD, STANDINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,7 @@ class RunComparer:
         return {
             "groups": pl.concat([comparer.groups(axes, quantities) for comparer, axes in parts]),
             "comparisons": to_table(gaps),
-            "changes": pl.DataFrame(
-                [asdict(item) for item in self.list_changes()], schema=SCHEMA_OF["changes"]
-            ),
+            "changes": pl.DataFrame([asdict(item) for item in self.list_changes()], schema=dict(CHANGES)),
             "leaderboard": leaderboard,
             "standings": standings,
         }
@@ -263,5 +261,5 @@ class RunComparer:
             "tied": tied,
             "null": null,
         }
-        ranked = pl.DataFrame(standings, schema=SCHEMA_OF["standings"]).sort("rank", maintain_order=True)
-        return pl.DataFrame(rows, schema=SCHEMA_OF["leaderboard"]), ranked
+        ranked = pl.DataFrame(standings, schema=dict(STANDINGS)).sort("rank", maintain_order=True)
+        return pl.DataFrame(rows, schema=dict(LEADERBOARD)), ranked

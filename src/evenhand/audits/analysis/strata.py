@@ -26,7 +26,7 @@ from evenhand.audits.analysis.group_comparison import (
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity
 from evenhand.core.records import ALL, Comparison, Prompt
 from evenhand.stats.contrasts import stratified_difference
-from evenhand.store.schemas import ADJUSTED, SCHEMA_OF
+from evenhand.store.schemas import ADJUSTED, STRATA, STRATA_GROUPS
 
 _TEMPLATE = "template"
 _NONE = -1
@@ -86,7 +86,7 @@ class StratumComparer:
             for axis in axes
             for name, part in strata.parts(axis)
         ]
-        return pl.concat([pl.DataFrame(schema=SCHEMA_OF["strata_groups"]), *tables])
+        return pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *tables])
 
     def comparisons(
         self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
@@ -107,7 +107,7 @@ class StratumComparer:
         roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
         corrected = self.comparer.correct(comparisons, roles)
         rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
-        return pl.DataFrame(rows, schema=SCHEMA_OF["strata"])
+        return pl.DataFrame(rows, schema=dict(STRATA))
 
     def _adjust(
         self, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison

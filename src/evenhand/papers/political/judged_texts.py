@@ -28,7 +28,7 @@ from evenhand.papers.replicate import ReplicationRequest
 from evenhand.store.cache import cached_table, run_key
 from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import Run
-from evenhand.store.schemas import SCHEMA_OF
+from evenhand.store.schemas import DISTANCES
 
 JUDGE = "ideology"
 
@@ -88,7 +88,7 @@ def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution)
     return distances.select(pl.lit(condition).alias("condition"), pl.all(), pl.lit("full").alias("reads"))
 
 
-FULL: Mapping[str, pl.DataType] = {"condition": pl.String(), **SCHEMA_OF["distances"], "reads": pl.String()}
+FULL: Mapping[str, pl.DataType] = {"condition": pl.String(), **DISTANCES, "reads": pl.String()}
 
 
 class ConditionTask(NamedTuple):
