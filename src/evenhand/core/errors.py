@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from operator import attrgetter
 from typing import Final
 
 from evenhand.core.printable import printable
@@ -33,7 +32,7 @@ class EvenhandError(Exception):
         problem: What was wrong, with the value.
         expected: What is accepted.
         fix: How to fix it.
-        accepted: The former name of ``expected``, read for one release.
+        expected: The former name of ``expected``, read for one release.
         todo: The former name of ``fix``, read for one release.
     """
 
@@ -59,10 +58,20 @@ class EvenhandError(Exception):
         """The error with its parts, for another process."""
         return partial(type(self), self.problem, expected=self.expected, fix=self.fix), ()
 
-    came = property(attrgetter("problem"))
-    accepted = property(attrgetter("expected"))
-    todo = property(attrgetter("fix"))
-    """The former names of ``problem``, ``expected`` and ``fix``, kept for one release."""
+    @property
+    def came(self) -> str:
+        """The former name of ``problem``, kept for one release."""
+        return self.problem
+
+    @property
+    def accepted(self) -> str:
+        """The former name of ``expected``, kept for one release."""
+        return self.expected
+
+    @property
+    def todo(self) -> str:
+        """The former name of ``fix``, kept for one release."""
+        return self.fix
 
 
 class InputError(EvenhandError, ValueError):
