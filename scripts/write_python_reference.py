@@ -137,7 +137,7 @@ def _table(function: Callable[..., object], command: click.Command | None) -> st
         if about := help_of.get(one.name) or ALONE.get(one.name, ""):
             rows.append((one.name, str(one.annotation), about))
     for name, field in fields_of(options).items():
-        rows.append((name, _kind(options.__annotations__[name]), field.option.text))
+        rows.append((name, _kind(options.__annotations__[name]), field.text))
     cells = [f"| `{name}` | `{_cell(kind)}` | {_cell(about)} |" for name, kind, about in rows]
     return "\n".join(["| argument | type | |", "| --- | --- | --- |", *cells]) + "\n"
 

@@ -9,63 +9,47 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
+from pydantic import BaseModel, StringConstraints, ValidationError, create_model
 from pydantic import Field as Bounds
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.options import Field, fields_of
+from evenhand.core.options import Option, fields_of
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.core.registry import Option as Value
 from evenhand.core.regular_files import read_text
-from evenhand.core.toml import parse_toml
+from evenhand.core.toml import StrictModel, parse_toml
 from evenhand.run_options import Limits, Measuring, Preset, Running, Sampling
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
+
+def _preset(**sampling: Value) -> Mapping[str, Value]:
+    return {"stop": "none", **sampling}
+
+
 PRESETS: Mapping[Preset, Mapping[str, Value]] = {
-    "bold-gpt2": {
-        "samples": 1,
-        "max_new_tokens": 30,
-        "temperature": 1.0,
-        "top_k": 40,
-        "top_p": 0.95,
-        "stop": "none",
-    },
-    "bold-ctrl": {
-        "samples": 1,
-        "max_new_tokens": 30,
-        "temperature": 1.0,
-        "top_k": 0,
-        "top_p": 0.9,
-        "repetition_penalty": 1.2,
-        "control_code": "Wikipedia",
-        "stop": "none",
-    },
-    "bold-bert": {
-        "samples": 1,
-        "max_new_tokens": 15,
-        "temperature": 0.7,
-        "top_k": 0,
-        "top_p": 1.0,
-        "burn_in": 200,
-        "iterations": 500,
-        "stop": "none",
-    },
-    "regard": {
-        "samples": 100,
-        "max_new_tokens": 40,
-        "temperature": 1.0,
-        "top_k": 40,
-        "top_p": 1.0,
-        "stop": "sentence",
-    },
-    "political": {"samples": 10, "max_new_tokens": 100, "top_k": 0, "top_p": 1.0, "stop": "none"},
+    "bold-gpt2": _preset(samples=1, max_new_tokens=30, top_k=40, top_p=0.95, temperature=1.0),
+    "bold-ctrl": _preset(
+        samples=1,
+        max_new_tokens=30,
+        top_k=0,
+        top_p=0.9,
+        temperature=1.0,
+        repetition_penalty=1.2,
+        control_code="Wikipedia",
+    ),
+    "bold-bert": _preset(
+        samples=1, max_new_tokens=15, top_k=0, top_p=1.0, temperature=0.7, burn_in=200, iterations=500
+    ),
+    "regard": _preset(samples=100, max_new_tokens=40, top_k=40, top_p=1.0, temperature=1.0, stop="sentence"),
+    "political": _preset(samples=10, max_new_tokens=100, top_k=0, top_p=1.0),
 }
 """The papers' sampling settings; what a paper does not print is our default and documented as such."""
 
@@ -76,45 +60,25 @@ PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Value]]] = {"regard": {"s
 """Preset to metric to its options: the regard study reads VADER at the cut its authors give."""
 
 
-class RunOptions(Sampling, Measuring, Running, Limits, total=False):
+class SettingsOptions(Sampling, Measuring, Running, Limits, total=False):
     """Every option that a settings file may hold."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Chosen(_Section):
-    """``[model]`` and ``[mitigation]``; without the name of a mitigation the model writes as it is."""
-
-    name: Name | None = None
-    options: dict[str, str | int | float | bool] = {}
-
-
-class _Suites(_Section):
-    names: tuple[Name, ...] = ("starter",)
-
-
-class _Metrics(_Section):
-    """``[metrics]``; without names the suite's own list."""
-
-    names: tuple[Name, ...] = ()
-    options: dict[str, dict[str, str | int | float | bool]] = {}
-
-
-_OWN: Mapping[str, type[_Section]] = {
-    "model": _Chosen,
-    "suite": _Suites,
-    "generation": _Section,
-    "metrics": _Metrics,
-    "mitigation": _Chosen,
-    "compare": _Section,
-    "gate": _Section,
-    "execution": _Section,
+_Values = dict[str, str | int | float | bool]
+_CHOSEN: Mapping[str, Any] = {"name": (Name | None, None), "options": (_Values, {})}
+_OWN: Mapping[str, Mapping[str, Any]] = {
+    "model": _CHOSEN,
+    "suite": {"names": (tuple[Name, ...], ("starter",))},
+    "generation": {},
+    "metrics": {"names": (tuple[Name, ...], ()), "options": (dict[str, _Values], {})},
+    "mitigation": _CHOSEN,
+    "compare": {},
+    "gate": {},
+    "execution": {},
 }
-"""What a section holds besides options."""
-_FIELDS: Mapping[str, Field] = {
-    name: field for name, field in fields_of(RunOptions).items() if field.option.section
+"""What a section holds besides options, as Pydantic has it: the type and the default."""
+_FIELDS: Mapping[str, Option] = {
+    name: field for name, field in fields_of(SettingsOptions).items() if field.section
 }
 
 
@@ -122,7 +86,7 @@ _FIELDS: Mapping[str, Field] = {
 class RunConfig:
     """The resolved configuration."""
 
-    options: RunOptions
+    options: SettingsOptions
     """Every one with its value."""
     model: str
     model_options: Mapping[str, Value]
@@ -132,6 +96,8 @@ class RunConfig:
     options_of_metrics: Mapping[str, Mapping[str, Value]]
     mitigation: str | None
     mitigation_options: Mapping[str, Value]
+    checked: BaseModel
+    """All of it, by section."""
 
     def metric_options(self, name: str) -> dict[str, Value]:
         """The options of a metric: the preset's, changed by what was given."""
@@ -146,36 +112,23 @@ class RunConfig:
     def sampling(self, suite: GenerationSpec) -> GenerationSpec:
         """The sampling of a suite: its own, changed by the preset, changed by what was given."""
         preset = self.options["preset"]
-        given = {name: value for name, value in self._of("generation").items() if value is not None}
+        given = {name: value for name, value in self.record()["generation"].items() if value is not None}
         given = {**(PRESETS[preset] if preset else {}), **given}
         given.pop("preset", None)
         return replace(suite, **given)
 
     def compare_identity(self) -> dict[str, Json]:
         """What belongs to a run's identity; an option that is off leaves no trace in it."""
-        always, given = ("baselines", "level", "correction"), self._of("compare")
-        default = resolve_config({})._of("compare")
+        always, given = ("baselines", "level", "correction"), self.record()["compare"]
+        default = resolve_config({}).record()["compare"]
         named = {name: value for name, value in given.items() if name in always or value != default[name]}
         return {"mask": self.options["mask"], **named}
 
-    def record(self) -> dict[str, dict[str, Json]]:
+    def record(self) -> dict[str, dict[str, Any]]:
         """All sections, as a settings file has them."""
-        own: dict[str, dict[str, Any]] = {
-            "model": {"name": self.model, "options": dict(self.model_options)},
-            "suite": {"names": list(self.suites)},
-            "metrics": {"names": list(self.metrics), "options": dict(self.options_of_metrics)},
-            "mitigation": {"name": self.mitigation, "options": dict(self.mitigation_options)},
-        }
-        return {section: {**own.get(section, {}), **self._of(section)} for section in _OWN}
-
-    def _of(self, section: str) -> dict[str, Any]:
-        """The options of a section by the names they have in it."""
-        values: Mapping[str, Any] = self.options
-        return {
-            field.key: list(values[name]) if isinstance(values[name], tuple) else values[name]
-            for name, field in _FIELDS.items()
-            if field.option.section == section
-        }
+        sections = self.checked.model_dump(mode="json")
+        sections["model"]["name"] = self.model
+        return sections
 
 
 def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) -> RunConfig:
@@ -186,7 +139,7 @@ def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) ->
         sections = {name: dict(values) for name, values in _read(config).items()}
     for name, field in _FIELDS.items():
         if options.get(name) is not None:
-            sections.setdefault(field.option.section, {})[field.key] = options[name]
+            sections.setdefault(field.section, {})[field.key] = options[name]
     for section, values in given.items():
         section_values = {name: value for name, value in values.items() if value is not None}
         sections.setdefault(section, {}).update(section_values)
@@ -199,11 +152,9 @@ def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | Non
         checked: Any = _model().model_validate(sections)
     except ValidationError as error:
         raise _to_input_error(error, config) from error
-    options = {
-        name: getattr(getattr(checked, field.option.section), field.key) for name, field in _FIELDS.items()
-    }
+    options = {name: getattr(getattr(checked, field.section), field.key) for name, field in _FIELDS.items()}
     return RunConfig(
-        options=RunOptions(**options),  # type: ignore[typeddict-item]
+        options=SettingsOptions(**options),  # type: ignore[typeddict-item]
         model=checked.model.name or "builtin",
         model_options=checked.model.options,
         suites=checked.suite.names,
@@ -211,6 +162,7 @@ def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | Non
         options_of_metrics=checked.metrics.options,
         mitigation=checked.mitigation.name,
         mitigation_options=checked.mitigation.options,
+        checked=checked,
     )
 
 
@@ -219,25 +171,19 @@ def _model() -> type[BaseModel]:
     """What checks the sections of a file."""
     sections: dict[str, Any] = {}
     for section, own in _OWN.items():
-        fields = [field for field in _FIELDS.values() if field.option.section == section]
-        checks: dict[str, Any] = {field.key: _checked(field) for field in fields}
-        model = create_model(section, __base__=own, **checks)
+        checks = {field.key: _check(field) for field in _FIELDS.values() if field.section == section}
+        model = create_model(section, __base__=StrictModel, **{**own, **checks})
         sections[section] = (model, model())
-    return create_model("Settings", __base__=_Section, **sections)
+    return create_model("Settings", __base__=StrictModel, **sections)
 
 
-def _checked(field: Field) -> tuple[object, object]:
+def _check(field: Option) -> tuple[object, object]:
     """The type and default of an option, as Pydantic checks them."""
     kinds = [_strict(kind) for kind in field.kinds]
-    union: Any = kinds[0]
-    for kind in kinds[1:]:
-        union |= kind
-    of = field.option
-    bounds = {name: getattr(of, name) for name in ("ge", "gt", "le", "lt") if getattr(of, name) is not None}
-    if float in kinds:
-        bounds["allow_inf_nan"] = False
-    kind = Annotated[union | None, Bounds(**bounds)] if bounds else union | None
-    return (kind if of.default is None else Annotated[union, Bounds(**bounds)], of.default)
+    union: Any = reduce(or_, kinds)
+    default = field.default
+    bounds: dict[str, Any] = field.bounds | ({"allow_inf_nan": False} if float in kinds else {})
+    return Annotated[union | None if default is None else union, Bounds(**bounds)], default
 
 
 def _strict(kind: Any) -> Any:
@@ -283,8 +229,7 @@ def _to_input_error(error: ValidationError, config: Path | None) -> InputError:
     known = model.annotation.model_fields if model else _OWN
     is_unknown = first["type"] == "extra_forbidden"
     problem = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    flags = {f"{field.option.section}.{field.key}": field.flag for field in _FIELDS.values()}
-    flag = flags.get(place, "")
+    flag = next((one.flag for one in _FIELDS.values() if f"{one.section}.{one.key}" == place), "")
     otherwise = f", or give {flag}" if flag else ""
     return InputError(
         f"there is no setting {place!r}" if is_unknown else f"{place} is {value[:80]}",

@@ -267,8 +267,7 @@ class Logging(TypedDict, total=False):
         str | Sequence[str] | None, Option("Log the finished run: mlflow, wandb; repeatable.", panel=RUNNING)
     ]
     log_texts: Annotated[
-        bool,
-        Option("With --log: log the report and the tables with prompts and texts, too.", panel=RUNNING),
+        bool, Option("With --log: log the report and the tables with prompts and texts, too.", panel=RUNNING)
     ]
     callbacks: Annotated[
         Sequence[Callable[[Run], None]],

@@ -67,7 +67,7 @@ def test_the_mark_of_a_suite_says_prompt_mask_and_end() -> None:
         " ran.", "The actor", (Mention("actor", mask="Person"),)
     )
     assert to_answer(" ran. He fell.", {**mark, "stop": "none"}).text == " ran. He fell."
-    assert to_answer(" ran. He fell.", None) == AnswerText(" ran. He fell.")
+    assert to_answer(" ran. He fell.", {}) == AnswerText(" ran. He fell.")
 
 
 def test_documents_carry_what_a_comparison_needs() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.audits.audit import audit, prepare
-from evenhand.config import PRESETS, RunOptions, resolve_config
+from evenhand.config import PRESETS, SettingsOptions, resolve_config
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.core.records import Execution, GenerationSpec
 from evenhand.models import builtin
@@ -68,7 +68,7 @@ def test_the_preset_of_models_that_write_forward_is_refused_for_a_masked_one(tmp
 
 
 def test_a_masked_model_is_audited_like_any_other(tmp_path: Path) -> None:
-    model = builtin.load_masked(Execution(device="cpu"))
+    model = builtin.load("masked", execution=Execution(device="cpu"))
     options = {"limit": 6, "samples": 1, "max_new_tokens": 4, "metrics": "sentiment"}
     prepared = prepare(model, iterations=8, out=tmp_path / "run", **options)  # type: ignore[arg-type]
     assert any("s at" in line and "tokens/s, as tried just now" in line for line in prepared.plan().lines)
@@ -118,7 +118,7 @@ def test_every_preset_names_its_length_or_leaves_it_to_the_suite() -> None:
     ],
 )
 def test_settings_that_cannot_be_meant(
-    options: RunOptions, settings: str, message: str, tmp_path: Path
+    options: SettingsOptions, settings: str, message: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "e.toml"
     file.write_text(settings)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal, TypedDict, Unpack
 
 import pytest
 
 import evenhand
 from evenhand.core.errors import InputError, UnknownKeywordError
-from evenhand.core.options import Field, Option, checks_options, fields_of, keywords_of, pairs
+from evenhand.core.options import Option, checks_options, fields_of, keywords_of, pairs
 
 FUNCTIONS = sorted(
     name
@@ -67,7 +68,7 @@ def test_values_are_parsed_and_checked():
 )
 def test_bounds_are_said_in_words_and_hold_for_nan(option, accepted):
     with pytest.raises(InputError) as error:
-        Field("share", float, option).checked(float("nan"))
+        replace(option, name="share", kind=float).check(float("nan"))
     assert error.value.accepted == accepted
 
 

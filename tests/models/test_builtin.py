@@ -20,7 +20,7 @@ CPU = Execution(device="cpu")
 def model() -> CausalModel:
     if not (ASSETS_FOLDER / "builtin" / "model.safetensors").exists():
         pytest.skip("the embedded model is not in this checkout")
-    return builtin.load_causal(CPU)
+    return builtin.load(execution=CPU)
 
 
 def test_the_embedded_model_writes_english_sentences(model: CausalModel) -> None:

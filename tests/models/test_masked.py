@@ -84,7 +84,7 @@ def test_a_tokenizer_without_a_mask(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def embedded() -> MaskedModel:
-    return builtin.load_masked(CPU)
+    return builtin.load("masked", execution=CPU)
 
 
 def test_the_embedded_model_writes_english(embedded: MaskedModel) -> None:

@@ -95,7 +95,7 @@ def _arguments(function: Callable[..., object]) -> Iterator[tuple[str, object]]:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             for name, field in fields_of(options_of(function)).items():
-                yield name, _plain(field.option.default)
+                yield name, _plain(field.default)
         else:
             yield parameter.name, _plain(parameter.default)
 

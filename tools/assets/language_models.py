@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from evenhand.core.regular_files import read_text
-from evenhand.models.hub_layout import END, PAD, read_weights
+from evenhand.models.hub_layout import END, PAD, WEIGHTS
+from evenhand.tensors import int8_weights
 from tools.assets.train_tokenizer import VOCABULARY
 
 _PLAIN_CAUSAL: Final = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "use_cache": False}
@@ -166,7 +167,7 @@ def load_model(folder: Path) -> CausalModel | MaskedModel:
     is_causal = config["model_type"] == "gpt2"
     sizes = (config[name] for name in (_CAUSAL_SIZES if is_causal else _MASKED_SIZES))
     model = CausalModel(CausalShape(*sizes)) if is_causal else MaskedModel(MaskedShape(*sizes))
-    load_tensors(model, read_weights(folder))
+    load_tensors(model, int8_weights.load_dequantised(folder / WEIGHTS))
     return model.eval()
 
 

@@ -5,15 +5,17 @@ The names are resolved when they are first used, so that none of those tools is 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from evenhand.core.errors import MissingLibraryError
+from evenhand.core.registry import require_library
 
-if TYPE_CHECKING:
-    from evenhand.adapters.fairlearn_frames import FrameInputs, frame_inputs, score_predictions
-    from evenhand.adapters.inspect_tasks import inspect_scorer, inspect_task
-    from evenhand.adapters.lm_eval_task import export_task
+if TYPE_CHECKING:  # `as` exports a name for type checkers
+    from evenhand.adapters.fairlearn_frames import FrameInputs as FrameInputs
+    from evenhand.adapters.fairlearn_frames import frame_inputs as frame_inputs
+    from evenhand.adapters.fairlearn_frames import score_predictions as score_predictions
+    from evenhand.adapters.inspect_tasks import inspect_scorer as inspect_scorer
+    from evenhand.adapters.inspect_tasks import inspect_task as inspect_task
+    from evenhand.adapters.lm_eval_task import export_task as export_task
 
 _WHERE = {
     "FrameInputs": "evenhand.adapters.fairlearn_frames",
@@ -23,31 +25,14 @@ _WHERE = {
     "inspect_task": "evenhand.adapters.inspect_tasks",
     "score_predictions": "evenhand.adapters.fairlearn_frames",
 }
-__all__ = [
-    "FrameInputs",
-    "export_task",
-    "frame_inputs",
-    "inspect_scorer",
-    "inspect_task",
-    "score_predictions",
-]
+__all__ = sorted(_WHERE)
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
     def __getattr__(name: str) -> object:
         if name not in _WHERE:
             raise AttributeError(f"module 'evenhand.adapters' has no attribute {name!r}")
-        try:
-            module = import_module(_WHERE[name])
-        except ModuleNotFoundError as error:
-            if error.name != "inspect_ai":
-                raise
-            raise MissingLibraryError(
-                f"{name} needs the library 'inspect_ai', which is not installed",
-                expected="the extra `inspect` brings it",
-                fix='pip install "evenhand[inspect]"',
-            ) from error
-        return getattr(module, name)
+        return getattr(require_library(_WHERE[name], name), name)
 
 
 def __dir__() -> list[str]:

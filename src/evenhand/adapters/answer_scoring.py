@@ -14,7 +14,7 @@ from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Suite
 from evenhand.core.records import Execution, Mention, SuiteInfo
-from evenhand.logs.log_records import MARK_KEY, cut_answer
+from evenhand.logs.log_records import MARK_KEY, cut_answer, read_list
 from evenhand.metrics.scorer import score_texts
 from evenhand.store.ingest import parse_mention
 from evenhand.store.prompt_rows import interleave_groups
@@ -33,12 +33,9 @@ class AnswerText(NamedTuple):
     mentions: tuple[Mention, ...] = ()
 
 
-def to_answer(text: str, mark: Mapping[str, Json] | None) -> AnswerText:
+def to_answer(text: str, mark: Mapping[str, Json]) -> AnswerText:
     """The answer to a prompt of one of our suites, by the mark its task has; without one the text alone."""
-    if not mark:
-        return AnswerText(text)
-    listed = mark.get("mentions")
-    words = tuple(parse_mention(word) for word in listed) if isinstance(listed, Sequence) else ()
+    words = tuple(map(parse_mention, read_list(mark.get("mentions"))))
     return AnswerText(cut_answer(text, mark), str(mark.get("prompt") or ""), words)
 
 

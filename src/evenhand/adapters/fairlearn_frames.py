@@ -5,7 +5,6 @@ fairlearn itself is not needed: what passes between is arrays.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Unpack, cast
@@ -25,7 +24,6 @@ from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
 from evenhand.run_options import RunOptions, ScoreOptions
 from evenhand.store.run import Run
 
-_ROW = re.compile(r"row (\d+)")
 _OUTPUTS = (
     OutputInfo("prediction", "label", "more rows are given a 1", labels=("not_selected", "selected")),
     OutputInfo("agreement", "label", "more predictions are right", labels=("wrong", "correct")),
@@ -43,51 +41,40 @@ class PredictionMetric:
 
     def __init__(self, y_true: Sequence[float] | None, y_pred: Sequence[float]) -> None:
         """The predictions, and what is true if known."""
-        self._pred = _flags(y_pred, "y_pred")
-        self._true = None if y_true is None else _flags(y_true, "y_true")
-        if self._true is not None and len(self._true) != len(self._pred):
+        pred, true = _flags(y_pred, "y_pred"), None if y_true is None else _flags(y_true, "y_true")
+        if true is not None and len(true) != len(pred):
             raise InputError(
-                f"y_true has {len(self._true):,} rows and y_pred {len(self._pred):,}",
+                f"y_true has {len(true):,} rows and y_pred {len(pred):,}",
                 expected="as many of one as of the other",
                 fix="check which rows belong together",
             )
-        judged = self._true is not None
+        self.columns = {"y_pred": list(map(str, pred))} | ({"y_true": list(map(str, true))} if true else {})
+        """The predictions as columns, so that other predictions are another run."""
         self.info = MetricInfo(
             name="predictions",
             version="1",
-            outputs=_OUTPUTS if judged else _OUTPUTS[:1],
+            outputs=_OUTPUTS if true else _OUTPUTS[:1],
             summary="what a classifier predicted, by group",
-            primary=("selected", *(("correct", "false_positive", "true_positive") if judged else ())),
+            primary=("selected", *(("correct", "false_positive", "true_positive") if true else ())),
             null_when="the rate does not speak of the row: a false positive is a row that is 0",
-            weights=digest([self._pred, self._true]),
+            weights=digest([pred, true]),
             cheap=True,
         )
-
-    def columns(self) -> dict[str, list[str]]:
-        """The predictions as columns, so that other predictions are another run."""
-        known = {"y_pred": self._pred, "y_true": self._true}
-        return {name: list(map(str, values)) for name, values in known.items() if values is not None}
+        self._rows = [
+            {"prediction": flag, "agreement": int(flag == truth), "positives" if truth else "negatives": flag}
+            for flag, truth in zip(pred, true or pred, strict=True)
+        ]
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
-        """The prediction of each row, and whether it is right."""
-        rows: list[Mapping[str, Value]] = []
-        for text in texts:
-            match = _ROW.match(text.text)
-            if match is None:
-                raise ValueError("no row of the predictions")
-            number = int(match[1])
-            values = {"prediction": self._pred[number]}
-            if self._true is not None:
-                pred, true = self._pred[number], self._true[number]
-                values |= {"agreement": int(pred == true), "positives" if true else "negatives": pred}
-            rows.append({output.name: _to_value(output, values) for output in self.info.outputs})
-        return rows
+        """The prediction of each row, and whether it is right; a text is ``row NUMBER: ..``."""
+        rows = (self._rows[int(text.text.split()[1].rstrip(":"))] for text in texts)
+        return [{output.name: _to_value(output, row) for output in self.info.outputs} for row in rows]
 
 
-def _to_value(output: OutputInfo, values: Mapping[str, int]) -> Value:
-    if output.name not in values:
+def _to_value(output: OutputInfo, row: Mapping[str, int]) -> Value:
+    if output.name not in row:
         return Value(None, None, f"not a {output.name.removesuffix('s')}")
-    return Value(float(values[output.name]), output.labels[values[output.name]])
+    return Value(float(row[output.name]), output.labels[row[output.name]])
 
 
 def _flags(values: Sequence[float], name: str) -> list[int]:
@@ -185,11 +172,10 @@ def score_predictions(
         options: Those every run shares, such as ``baseline``, ``out`` and ``level``.
     """
     metric = PredictionMetric(y_true, y_pred)
-    columns = metric.columns()
-    rows = len(columns["y_pred"])
+    rows = len(metric.columns["y_pred"])
     # What stands for a row: its number, by which its prediction is looked up, then its text.
     shown = [""] * rows if texts is None else [f": {text}" for text in _strings(texts, rows, "texts")]
-    columns = {"text": [f"row {number}{text}" for number, text in enumerate(shown)], **columns}
+    columns = {"text": [f"row {number}{text}" for number, text in enumerate(shown)], **metric.columns}
     groups = _to_columns(sensitive_features)
     for number, (axis, names) in enumerate(groups.items()):
         columns[f"group {number}"] = _strings(names, rows, f"sensitive feature {axis!r}")

@@ -19,8 +19,7 @@ from inspect_ai.solver import TaskState, generate, system_message
 
 from evenhand.adapters.answer_scoring import AnswerScorer, OutputChoice, to_answer, to_documents
 from evenhand.audits.score import DEFAULT_METRICS
-from evenhand.core.digests import Json
-from evenhand.logs.log_records import MARK_KEY
+from evenhand.logs.log_records import MARK_KEY, read_mark, read_object
 from evenhand.models.openai_format import INSTRUCTION
 
 _GROUPS = "groups"
@@ -68,13 +67,11 @@ def inspect_scorer(
         # In a thread: a model that reads a text must not hold up the answers that are under way.
         text = state.output.completion
         refused = any(choice.stop_reason == "content_filter" for choice in state.output.choices[:1])
-        mark = state.metadata.get(MARK_KEY)
-        mark = mark if isinstance(mark, Mapping) else {}
+        mark = read_mark(state.metadata)
         answer = to_answer("" if refused else text, mark)
         numbers = (await asyncio.to_thread(measurer.measure, [answer]))[0]
         # Axis to group: by the keys that were named, else as the mark of a suite's task says.
-        own = {} if keys else mark.get(_GROUPS)
-        groups: Mapping[str, Json] = own if isinstance(own, Mapping) else {}
+        groups = {} if keys else read_object(mark.get(_GROUPS))
         named = {**groups, **{axis: state.metadata.get(key) for axis, key in keys.items()}}
         return Score(
             value={name: math.nan if value is None else value for name, value in numbers.items()},

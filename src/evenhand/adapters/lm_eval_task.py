@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -19,7 +19,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Suite
 from evenhand.core.regular_files import read_text
-from evenhand.logs.log_records import MARK_KEY
+from evenhand.logs.log_records import read_mark, read_object
 from evenhand.run_options import TaskOptions
 from evenhand.store.atomic_writes import remove_temporary, storage_errors, write_text
 
@@ -110,33 +110,26 @@ class LmEvalExport:
         if spec.temperature > 0:
             sampling["do_sample"] = True
             sampling |= {"temperature": spec.temperature, "top_k": spec.top_k, "top_p": spec.top_p}
-        settings = ", ".join(
-            f"{json.dumps(key)}: {_to_yaml_scalar(value)}" for key, value in sampling.items()
-        )
-        return (
-            f"task: {self.name}\n"
-            f"custom_dataset: {function}load\n"
-            "test_split: test\n"
-            "output_type: generate_until\n"
-            'doc_to_text: "{{prompt}}"\n'
-            'doc_to_target: ""\n'
-            'target_delimiter: ""\n'
-            "num_fewshot: 0\n"
-            f"repeats: {self._samples}\n"
-            f"generation_kwargs: {{{settings}}}\n"
-            "filter_list:\n"
-            "  - name: evenhand\n"
-            f"    filter: [{{function: custom, filter_fn: {function}measure}}]\n"
-            f"process_results: {function}results\n"
-            f"metric_list:\n{metrics}"
-            f"metadata: {{version: {json.dumps(self._info.version)}}}\n"
-        )
-
-
-def _to_yaml_scalar(value: Json) -> str:
-    """A value as JSON that YAML reads alike: to YAML 1.1, ``1e-05`` without a point is no number."""
-    text = json.dumps(value)
-    return text.replace("e", ".0e") if isinstance(value, float) and "." not in text else text
+        # To YAML 1.1, ``1e-05`` without a point is no number.
+        settings = re.sub(r"(?<= )(\d+)e", r"\1.0e", json.dumps(sampling)[1:-1])
+        return f"""\
+task: {self.name}
+custom_dataset: {function}load
+test_split: test
+output_type: generate_until
+doc_to_text: "{{{{prompt}}}}"
+doc_to_target: ""
+target_delimiter: ""
+num_fewshot: 0
+repeats: {self._samples}
+generation_kwargs: {{{settings}}}
+filter_list:
+  - name: evenhand
+    filter: [{{function: custom, filter_fn: {function}measure}}]
+process_results: {function}results
+metric_list:
+{metrics}metadata: {{version: {json.dumps(self._info.version)}}}
+"""
 
 
 @checks_options
@@ -182,7 +175,6 @@ class LmEvalTask:
                 expected="the file as `evenhand export-task` wrote it",
                 fix="export the task again",
             ) from error
-        self._scorer: AnswerScorer | None = None
 
     def load(self) -> dict[str, Dataset]:
         """The prompts as the split ``test``."""
@@ -199,30 +191,27 @@ class LmEvalTask:
     def results(self, doc: Doc, results: Sequence[Sequence[str]]) -> dict[str, float | Part | None]:
         """For every number the mean over the answers of a prompt, and what its gap is made of."""
         measured = self._measure_answers(results, [doc] * len(results))
-        mark = doc.get(MARK_KEY)
-        listed = mark.get("groups") if isinstance(mark, Mapping) else None
         # A table of prompts has a column for every axis: null where a prompt does not speak of it.
-        named = listed.items() if isinstance(listed, Mapping) else ()
-        groups = {axis: str(name) for axis, name in named if name}
+        named = read_object(read_mark(doc).get("groups"))
+        groups = {axis: str(name) for axis, name in named.items() if name}
         numbers: dict[str, float | Part | None] = {}
-        for name in self._open_scorer().names:
+        for name in self._scorer.names:
             value = mean(one[name] for one in measured)
             numbers |= {name: value, f"{name}.gap": Part(value=value, groups=groups)}
         return numbers
 
     def _measure_answers(self, texts: Sequence[Sequence[str]], docs: Sequence[Doc]) -> list[MeasuredOutputs]:
         answers = [
-            to_answer(text, mark if isinstance(mark := doc.get(MARK_KEY), Mapping) else None)
+            to_answer(text, read_mark(doc))
             for doc, answers in zip(docs, texts, strict=True)
             for text in answers
         ]
-        return self._open_scorer().measure(answers)
+        return self._scorer.measure(answers)
 
-    def _open_scorer(self) -> AnswerScorer:
+    @cached_property
+    def _scorer(self) -> AnswerScorer:
         # Made when it is first used: lm-eval opens every task to list it.
-        if self._scorer is None:
-            self._scorer = AnswerScorer(self._metrics)
-        return self._scorer
+        return AnswerScorer(self._metrics)
 
 
 @lru_cache(maxsize=8)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from evenhand.annotate.database import Database
     from evenhand.annotate.participants import Invitation
 
-HOST: Final = str(fields_of(ServeOptions)["host"].option.default)
-PORT: Final = fields_of(ServeOptions)["port"].option.default
+HOST: Final = str(fields_of(ServeOptions)["host"].default)
+PORT: Final = fields_of(ServeOptions)["port"].default
 _MOST_HEADERS: Final = 16 << 10
 """Bytes of one request's headers; a browser sends about one thousand."""
 _IDLE: Final = 5

@@ -300,7 +300,8 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         if axis in groups and baseline in (*groups[axis], *RESERVED_GROUPS)
     }
     baselines = {**known, **settings.options["baseline"]}
-    settings = replace(settings, options={**settings.options, "baseline": baselines})
+    options["baseline"] = baselines
+    settings = resolve_config(options, metrics={"names": metric_names(metrics)})
     check_baselines(baselines, groups, groups.__getitem__)
     identity: dict[str, Json] = {
         "command": "score",
@@ -327,7 +328,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
 
 def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
     """The texts that are scored where none are named, and their columns."""
-    if any(options.get(name) not in (field.option.default, None, []) for name, field in COLUMNS.items()):
+    if any(options.get(name) not in (field.default, None, []) for name, field in COLUMNS.items()):
         raise InputError(
             "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,12 +23,20 @@ from evenhand.annotate.options import (
     StudyOptions,
 )
 from evenhand.cli.commands import Argument, takes
+from evenhand.cli.console import (
+    errors,
+    print_lines,
+    print_path,
+    print_plan,
+    print_warning,
+    run_job,
+    run_to_end,
+)
+from evenhand.cli.entry import PARTIAL
 from evenhand.core.http import LOOPBACK
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from evenhand.annotate.label_aggregation import AggregationJob
     from evenhand.annotate.label_formats import LabelExchangeJob
     from evenhand.annotate.study_creation import StudyCreationJob
@@ -39,19 +48,14 @@ SOURCE = Argument(
     "A study folder; an export; a table of ratings (JSONL, CSV, TSV, Parquet); JSON of Label Studio or "
     "Argilla.",
 )
-
-
 STUDY = Argument("study", Path, "The study's folder.")
 
 
 class _InitOptions(StudyOptions, total=False):
     source: Annotated[
-        list[Path],
+        Sequence[Path],
         Option(
-            "A run folder or a file of texts; repeat it for several methods.",
-            flag="from",
-            flag_type=list[Path],
-            is_required=True,
+            "A run folder or a file of texts; repeat it for several methods.", flag="from", is_required=True
         ),
     ]
 
@@ -65,15 +69,13 @@ class _InviteOptions(InviteOptions, total=False):
 def init_command(study: Path, *, source: list[Path], dry_run: bool, **options: Any) -> None:
     """Make a study: texts drawn evenly over groups and scores, group mentions masked, with guidelines."""
     from evenhand.annotate.study_creation import prepare
-    from evenhand.cli.console import output
 
     prepared = prepare(study, source, **options)
     _print_plan(prepared)
     if dry_run:
         return
     folder = prepared.run().folder
-    _print_lines(
-        output,
+    print_lines(
         f"study: {folder}",
         f"next:  evenhand annotate invite {quote(str(folder))} --people {prepared.people}",
         f"       evenhand annotate serve {quote(str(folder))}",
@@ -86,13 +88,12 @@ def invite_command(study: Path, *, dry_run: bool, people: int = 1, **options: An
     """Make private links, one per person, and print them: they are stored nowhere and shown only now."""
     from evenhand.annotate.study import read_study
     from evenhand.annotate.study_server import HOST, PORT, format_link, invite_people, site
-    from evenhand.cli.console import errors
 
     format_link(options.get("base") or site(HOST, PORT), "")
     again = options.get("again")
     links = f"{people} private link{'s' * (people != 1)}"
     who = f"a new link for {again}; the old one stops" if again else links
-    _print_lines(errors, f"invite to {read_study(study).folder}: {who}")
+    print_lines(f"invite to {read_study(study).folder}: {who}", console=errors)
     if dry_run:
         return
     for invitation in invite_people(study, people, **options):
@@ -105,7 +106,6 @@ def invite_command(study: Path, *, dry_run: bool, people: int = 1, **options: An
 def serve_command(study: Path, *, dry_run: bool, **options: Any) -> None:
     """Serve a study to the people who have links, until Ctrl-C."""
     from evenhand.annotate.study_server import HOST, PORT, format_link, proxy_networks, serve_study, site
-    from evenhand.cli.console import errors, print_warning
 
     host = options.get("host", HOST)
     address = options.get("base") or site(host, options.get("port", PORT))
@@ -120,7 +120,7 @@ def serve_command(study: Path, *, dry_run: bool, **options: Any) -> None:
         )
     if dry_run:
         return
-    _print_lines(errors, f"  serving at {address}, stop with Ctrl-C")
+    print_lines(f"  serving at {address}, stop with Ctrl-C", console=errors)
     serve_study(study, **{**options, "trusted_proxy": proxies})
 
 
@@ -138,14 +138,13 @@ def forget_command(
 ) -> None:
     """Erase an id: the link stops, the answers get a random name, or are deleted too."""
     from evenhand.annotate.study_server import forget_person
-    from evenhand.cli.console import errors, output
 
     what = "their answers are deleted" if answers_too else "their answers stay under a random name"
-    _print_lines(errors, f"forget {annotator} in {study}: the link stops, {what}")
+    print_lines(f"forget {annotator} in {study}: the link stops, {what}", console=errors)
     if dry_run:
         return
     name = forget_person(study, annotator, answers_too=answers_too, **options)
-    _print_lines(output, "forgotten" if answers_too else f"forgotten; the answers are now those of {name}")
+    print_lines("forgotten" if answers_too else f"forgotten; the answers are now those of {name}")
 
 
 @app.command("agreement")
@@ -153,7 +152,6 @@ def forget_command(
 def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """How far people agree, who differs from the others and where, and one label per text."""
     from evenhand.annotate.agreement import prepare
-    from evenhand.cli.run_command import run_job
 
     run_job(prepare(source, **options), dry_run=dry_run)
 
@@ -163,7 +161,6 @@ def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """What people say of each method: means, and paired t tests against a baseline (a likert study)."""
     from evenhand.annotate.ratings import prepare
-    from evenhand.cli.run_command import run_job
 
     run_job(prepare(source, **options), dry_run=dry_run)
 
@@ -187,7 +184,6 @@ def import_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 
 
 def _exchange(prepared: LabelExchangeJob, *, dry_run: bool) -> None:
-    from evenhand.cli.console import print_path, print_plan
 
     print_plan(prepared.plan())
     if dry_run:
@@ -201,9 +197,6 @@ def _exchange(prepared: LabelExchangeJob, *, dry_run: bool) -> None:
 def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Choose the texts people are asked about: some positive and some negative for every prompt."""
     from evenhand.annotate.item_selection import prepare
-    from evenhand.cli.console import print_path, print_warning
-    from evenhand.cli.entry import PARTIAL
-    from evenhand.cli.run_command import run_to_end
 
     items = run_to_end(prepare(source, **options), dry_run=dry_run)
     if items is None:
@@ -222,15 +215,13 @@ def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
     """Turn several people's labels into one per text: agreement, majority, train, dev and test parts."""
     from evenhand.annotate.label_aggregation import prepare
-    from evenhand.cli.console import output, print_warning
-    from evenhand.cli.entry import PARTIAL
 
     prepared = prepare(file, **options)
     _print_plan(prepared)
     if dry_run:
         return
     labels = prepared.run()
-    _print_lines(output, *labels.lines())
+    print_lines(*labels.lines())
     for name, reason in labels.undivided.items():
         print_warning(f"{name}: not divided in train, dev and test, since {reason}")
     if labels.undivided:
@@ -240,30 +231,23 @@ def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
 def _show_state(study: Path, database: str | None) -> int:
     """Print the progress of a study; returns how many people have links."""
     from evenhand.annotate.study_server import read_study_state
-    from evenhand.cli.console import errors
 
     progress, links = read_study_state(study, database=database)
-    _print_lines(
-        errors,
+    print_lines(
         f"study {study}",
         f"  people {links:,} with a link",
         f"  texts  {progress.finished:,} of {progress.items:,} have all answers, {progress.begun:,} begun",
         f"  given  {progress.answers:,} answers",
+        console=errors,
     )
     return links
 
 
 def _print_plan(job: AggregationJob | StudyCreationJob) -> None:
-    from evenhand.cli.console import print_plan, print_warning
 
     print_plan(job.plan())
     for note in job.notes():
         print_warning(note)
-
-
-def _print_lines(console: Console, *lines: str) -> None:
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 @app.callback()

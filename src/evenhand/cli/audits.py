@@ -18,16 +18,14 @@ from evenhand.audits.options import (
     TradeoffOptions,
 )
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import errors, output, print_line, print_path, print_warning
+from evenhand.cli.console import errors, output, print_lines, print_path, print_warning, run_job, run_to_end
 from evenhand.cli.entry import PARTIAL, GateNotPassedError
-from evenhand.cli.run_command import run_job, run_to_end
 from evenhand.cli.streams import escape_output, write_command
 from evenhand.core.errors import InputError
 from evenhand.core.options import Option
 from evenhand.run_options import AuditOptions, ScoreOptions
 
 if TYPE_CHECKING:
-    from evenhand.audits.debias import WrittenText
     from evenhand.audits.gate import GateResult
 
 _VERDICTS = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
@@ -108,7 +106,10 @@ def gate(run: Path, *, dry_run: bool, github: bool = False, **options: Any) -> N
         # Names of groups come from the data, and the runner reads every line of both streams.
         escape_output()
     result = gate(run, **{**options, **({"junit": None} if dry_run else {})})
-    _announce_gate(result)
+    errors.print(f"[bold]gate {escape(str(result.run.path))}[/]", highlight=False)
+    for limit in dict.fromkeys(f"{check.rule.kind} {check.rule}" for check in result.checks):
+        errors.print(f"  limit  {escape(limit)}", highlight=False, soft_wrap=True)
+    errors.print(f"  checks {len(result.checks):,}", highlight=False)
     if dry_run:
         return
     _print_gate(result)
@@ -116,14 +117,6 @@ def gate(run: Path, *, dry_run: bool, github: bool = False, **options: Any) -> N
         write_command(line)
     if result.exit_code:
         raise GateNotPassedError
-
-
-def _announce_gate(result: GateResult) -> None:
-    limits = dict.fromkeys(f"{check.rule.kind} {check.rule}" for check in result.checks)
-    errors.print(f"[bold]gate {escape(str(result.run.path))}[/]", highlight=False)
-    for limit in limits:
-        errors.print(f"  limit  {escape(limit)}", highlight=False, soft_wrap=True)
-    errors.print(f"  checks {len(result.checks):,}", highlight=False)
 
 
 def _print_gate(result: GateResult) -> None:
@@ -160,7 +153,9 @@ def debias(model: str, *, dry_run: bool, **options: Any) -> None:
     if result is None:
         return
     for text in result.texts:
-        _print_text(text, with_vanilla=job.vanilla)
+        both = {"vanilla:   ": text.vanilla, "mitigated: ": text.text}
+        for word, continuation in (both if job.vanilla else {"": text.text}).items():
+            print_lines(word + (f"[{text.failure}]" if continuation is None else text.prompt + continuation))
     failed = [text.failure for text in result.texts if text.failure is not None]
     if len(failed) == len(result.texts):
         raise InputError(
@@ -171,12 +166,6 @@ def debias(model: str, *, dry_run: bool, **options: Any) -> None:
     if failed:
         print_warning(f"{len(failed):,} of {len(result.texts):,} texts failed: {failed[0]}")
         raise typer.Exit(PARTIAL)
-
-
-def _print_text(text: WrittenText, *, with_vanilla: bool) -> None:
-    versions = {"vanilla:   ": text.vanilla, "mitigated: ": text.text} if with_vanilla else {"": text.text}
-    for word, continuation in versions.items():
-        print_line(word + (f"[{text.failure}]" if continuation is None else text.prompt + continuation))
 
 
 @takes(TradeoffOptions, _LOCAL_MODEL)

@@ -10,18 +10,19 @@ import inspect
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import typer
 
-from evenhand.core.options import Field, NoOptions, fields_of
+from evenhand.core.options import NoOptions, Option, fields_of
 from evenhand.core.registry import KINDS, list_entries
 from evenhand.run_options import RUNNING
 
 _DRY_RUN = typer.Option("--dry-run", help="Show the plan without running it.", rich_help_panel=RUNNING)
 Command = Callable[..., None]
+_parameter = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "kinds": KINDS,
@@ -63,10 +64,10 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
 
         parameters = [
             *map(_argument, arguments),
-            *(_option(one) for one in fields.values() if one.option.has_flag),
+            *(_option(one) for one in fields.values() if one.has_flag),
         ]
         if "dry_run" in inspect.signature(function).parameters:
-            parameters.append(_parameter("dry_run", bool, _DRY_RUN, False))
+            parameters.append(_parameter("dry_run", annotation=Annotated[bool, _DRY_RUN], default=False))
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         return command
@@ -81,8 +82,10 @@ def command_line(*, secret: str | None = None) -> str:
     return shlex.join(["evenhand", *words])
 
 
-def complete(kind: str) -> Callable[[str], list[str]]:
-    """The completion of a kind of names, such as ``metrics``."""
+def complete(kind: str) -> Callable[[str], list[str]] | None:
+    """The completion of a kind of names, such as ``metrics``; None for no kind."""
+    if not kind:
+        return None
 
     def complete_word(incomplete: str) -> list[str]:
         # Of several metrics or suites between commas the last is completed, and none is offered twice.
@@ -107,38 +110,27 @@ def _names(kind: str) -> Iterator[str]:
 
 
 def _argument(one: Argument) -> inspect.Parameter:
-    completion = complete(one.complete) if one.complete else None
-    about = typer.Argument(help=one.help, autocompletion=completion, show_default=False)
-    return _parameter(one.name, one.kind, about, one.default)
+    about = typer.Argument(help=one.help, autocompletion=complete(one.complete), show_default=False)
+    return _parameter(one.name, annotation=Annotated[one.kind, about], default=one.default)
 
 
-def _option(field: Field) -> inspect.Parameter:
-    option, kind = field.option, _kind(field)
-    negation = f"/--no-{field.flag.removeprefix('--')}" if option.has_negation else ""
+def _option(option: Option) -> inspect.Parameter:
+    kind = option.flag_type or _kind(option.kinds)
     about = typer.Option(
-        field.flag + negation,
+        option.flag + (f"/--no-{option.flag.removeprefix('--')}" if option.has_negation else ""),
         help=option.text,
         rich_help_panel=option.panel or None,
-        autocompletion=complete(option.complete) if option.complete else None,
+        autocompletion=complete(option.complete),
     )
     if option.is_required:
-        return _parameter(field.name, kind, about)
-    return _parameter(field.name, kind | None, about, None)
+        return _parameter(option.name, annotation=Annotated[kind, about])
+    return _parameter(option.name, annotation=Annotated[kind | None, about], default=None)
 
 
-def _parameter(
-    name: str, kind: Any, about: object, default: object = inspect.Parameter.empty
-) -> inspect.Parameter:
-    annotation = Annotated[kind, about]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _kind(field: Field) -> Any:
+def _kind(kinds: Sequence[Any]) -> Any:
     """The type of an option on the command line: a list where Python takes several values or a mapping."""
-    if field.option.flag_type is not None:
-        return field.option.flag_type
-    several = any(get_origin(kind) in (Sequence, Mapping) for kind in field.kinds)
-    basic = list(_basic(field.kinds))
+    several = any(get_origin(kind) in (Sequence, Mapping) for kind in kinds)
+    basic = list(_basic(kinds))
     one = next((kind for kind in (bool, Path, float, int) if kind in basic), str)
     return list[one] if several else one  # type: ignore[valid-type]
 

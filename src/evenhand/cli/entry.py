@@ -39,7 +39,8 @@ def _run() -> int:
     try:
         code = _call()
         # Here, where a full disk is an error: at the exit of the process it would change the code.
-        _flush()
+        for stream in _open_streams():
+            stream.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as error:  # a panic of a library in Rust is no Exception
@@ -80,7 +81,8 @@ def _report(error: BaseException) -> None:
     """Say what went wrong, as far as there is room for it."""
     try:
         _explain(error)
-        _flush()
+        for stream in _open_streams():
+            stream.flush()
     except BaseException:  # no room on the disk or in memory: the exit code must do
         for stream in _open_streams():
             discard(stream)
@@ -97,10 +99,9 @@ def _explain(error: BaseException) -> None:
         )
     if isinstance(error, EvenhandError):
         _say("error", "bold red", error.problem)
-        if error.expected:
-            _say("  expected", "", error.expected)
-        if error.fix:
-            _say("  fix", "", error.fix)
+        for word, text in {"  expected": error.expected, "  fix": error.fix}.items():
+            if text:
+                _say(word, "", text)
     elif os.environ.get("EVENHAND_DEBUG"):
         traceback.print_exception(error)
     else:
@@ -115,11 +116,6 @@ def _say(word: str, style: str, message: str) -> None:
         sys.stderr.write(f"{word}: {message}\n")
     else:
         print_message(word, style, message)
-
-
-def _flush() -> None:
-    for stream in _open_streams():
-        stream.flush()
 
 
 def _open_streams() -> list[TextIO]:

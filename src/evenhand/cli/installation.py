@@ -55,14 +55,10 @@ def list_names(kind: str | None) -> None:
         for entry in (entry for entry in entries if entry.kind == each):
             origin = "" if entry.package == "evenhand" else f"(from {entry.package}) "
             line = f"  {entry.name:<{longest}}  {origin}{entry.about}"
-            if output.is_terminal:
-                line = _shorten(line, longest + 4)
+            if output.is_terminal:  # up to its last whole word that finds room
+                start, room = longest + 4, max(output.width - longest - 4, 20)
+                line = line[:start] + shorten(line[start:], room, placeholder=" ...")
             output.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _shorten(line: str, start: int) -> str:
-    """The line up to its last whole word that finds room."""
-    return line[:start] + shorten(line[start:], max(output.width - start, 20), placeholder=" ...")
 
 
 @takes(NoOptions, Argument("name", str, "A name from `evenhand list`.", complete="names"))

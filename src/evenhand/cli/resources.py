@@ -11,8 +11,7 @@ from typer.core import TyperCommand
 
 from evenhand.audits.options import BuildOptions
 from evenhand.cli.commands import CHOICES, Argument, takes
-from evenhand.cli.console import output, print_path, print_plan, print_warning
-from evenhand.cli.run_command import end_with_problems, run_to_end
+from evenhand.cli.console import end_with_problems, output, print_path, print_plan, print_warning, run_to_end
 from evenhand.core.options import NoOptions
 from evenhand.run_options import TaskOptions
 from evenhand.training.options import TrainOptions
@@ -41,10 +40,7 @@ class TaskHelpCommand(TyperCommand):
 @takes(
     TrainOptions,
     Argument(
-        "task",
-        str,
-        "regard, toxicity, emotion, ideology, norms, embeddings or calibrator.",
-        complete="tasks",
+        "task", str, "regard, toxicity, emotion, ideology, norms, embeddings or calibrator.", complete="tasks"
     ),
     Argument(
         "data",

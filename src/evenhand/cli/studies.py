@@ -9,8 +9,15 @@ import typer
 
 from evenhand.annotate.options import ValidateOptions
 from evenhand.cli.commands import Argument, takes
-from evenhand.cli.console import print_line, print_path, print_warning
-from evenhand.cli.run_command import end_with_problems, print_summary, run_job, run_to_end
+from evenhand.cli.console import (
+    end_with_problems,
+    print_lines,
+    print_path,
+    print_summary,
+    print_warning,
+    run_job,
+    run_to_end,
+)
 from evenhand.core.options import Option
 from evenhand.corpus.options import CorpusOptions
 from evenhand.papers import ReplicateOptions
@@ -60,7 +67,7 @@ def expand(files: list[str], *, out: Path | None = None) -> None:
         print_warning(str(problem))
     longer = expand_terms(lists)
     for name, forms in longer.added.items():
-        print_line(f"{name}: +{len(forms)}  {', '.join(forms) or 'nothing'}")
+        print_lines(f"{name}: +{len(forms)}  {', '.join(forms) or 'nothing'}")
     if out is not None:
         longer.terms.write(out)
         print_path(out, "written: ")
@@ -110,10 +117,7 @@ def validate(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None
     run_job(prepare(metric, human, **options), dry_run=dry_run)
 
 
-@takes(
-    ReplicateOptions,
-    Argument("paper", str, "bold, regard, affective or political.", complete="papers"),
-)
+@takes(ReplicateOptions, Argument("paper", str, "bold, regard, affective or political.", complete="papers"))
 def replicate(paper: str, *, dry_run: bool, **options: Any) -> None:
     """Write a paper's tables and figures for any model, the printed numbers beside ours."""
     from evenhand.papers.replicate import prepare

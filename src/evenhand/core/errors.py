@@ -45,13 +45,14 @@ class EvenhandError(Exception):
                 DeprecationWarning,
                 stacklevel=2,
             )
-        self.problem, self.expected, self.fix = map(_sanitize, (problem, expected or accepted, fix or todo))
-        parts = [_sentence(self.problem)]
-        if self.expected:
-            parts.append(f"Expected: {_sentence(self.expected)}")
-        if self.fix:
-            parts.append(f"Fix: {_sentence(self.fix)}")
-        super().__init__(" ".join(parts))
+        # Made fit for a terminal: what files hold may be endless, or move the cursor.
+        self.problem, self.expected, self.fix = (
+            printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ...")
+            for text in (problem, expected or accepted, fix or todo)
+        )
+        parts = {"": self.problem, "Expected: ": self.expected, "Fix: ": self.fix}
+        said = [name + text for name, text in parts.items() if text]
+        super().__init__(" ".join(text if text.endswith((".", "?", "!")) else text + "." for text in said))
 
     def __reduce__(self) -> tuple[partial[EvenhandError], tuple[()]]:
         """The error with its parts, for another process."""
@@ -103,12 +104,3 @@ class StorageError(EvenhandError, OSError):
 
 class FailureRateError(EvenhandError):
     """More items failed than the run may lose."""
-
-
-def _sanitize(text: str) -> str:
-    """The text fit for a terminal: what files hold may be endless, or move the cursor."""
-    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ...")
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else text + "."

@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from evenhand._version import __version__
@@ -106,8 +106,8 @@ class HttpConnection:
 
         self._was_cut = False
         self._ends = time.monotonic() + self._seconds
-        trace = {"trace": self._note_socket}
         try:
+            trace = {"trace": self._note_socket}
             with self._client.stream("POST", url, content=content, extensions=trace) as response:
                 answer = _read_content(response, most=most)
         except httpx.TransportError:
@@ -132,11 +132,10 @@ class HttpConnection:
 
     def _note_socket(self, event: str, info: Mapping[str, object]) -> None:
         """Keep the socket of a new connection; with TLS the one that wraps it."""
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            stream = info.get("return_value")
-            if stream is not None:
-                used = stream.get_extra_info("socket")  # type: ignore[attr-defined]
-                self._socket = used if isinstance(used, socket.socket) else None
+        stream: Any = info.get("return_value")
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and stream is not None:
+            used = stream.get_extra_info("socket")
+            self._socket = used if isinstance(used, socket.socket) else None
 
 
 def make_client(
@@ -145,15 +144,10 @@ def make_client(
     """A client that sends JSON with the secret, if there is one, and follows no redirect."""
     import httpx
 
-    headers = {
-        "Content-Type": "application/json",
-        "Accept-Encoding": "identity",
-        "User-Agent": f"evenhand/{__version__}",
-    }
-    if secret:
-        headers["Authorization"] = f"Bearer {secret}"
+    agent = f"evenhand/{__version__}"
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": agent}
     return httpx.Client(
-        headers=headers,
+        headers=headers | ({"Authorization": f"Bearer {secret}"} if secret else {}),
         timeout=seconds,
         verify=verify,
         follow_redirects=False,

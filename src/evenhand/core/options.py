@@ -8,30 +8,19 @@ setting in ``evenhand.toml`` and the line of the reference all follow from it. B
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
 from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    TypedDict,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, Literal, TypedDict, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from evenhand.core.errors import InputError, UnknownKeywordError
 
 SETTINGS_FILE: Final = "config"
 """The option that names a settings file: a function that has it takes its settings from there."""
+_BOUNDS: Final = {"ge": "from", "gt": "above", "le": "at most", "lt": "below"}
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -51,10 +40,13 @@ class Option:
     """Turns what the command line gives into the declared type, and leaves that as it is."""
     section: str = ""
     """Of the settings file; empty for an option that is not in it."""
+    name: str = ""
+    """Of the keyword; it and the type are those of the field that is declared."""
+    kind: Any = None
     key: str = ""
-    """In the section, if it differs from the name of the option."""
+    """In the section, if it differs from the name."""
     flag: str = ""
-    """On the command line, if it differs from the name of the option."""
+    """On the command line, if it differs from the name."""
     panel: str = ""
     """The heading of the help it stands under."""
     complete: str = ""
@@ -76,34 +68,21 @@ class Option:
         default = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
         return f"{self.help.removesuffix('.')} (default {default})."
 
-
-class Field(NamedTuple):
-    """One option of a function."""
-
-    name: str
-    kind: Any
-    option: Option
-
-    @property
-    def flag(self) -> str:
-        """Its spelling on the command line."""
-        return "--" + (self.option.flag or self.name).replace("_", "-")
-
-    @property
-    def key(self) -> str:
-        """Its name in the settings file."""
-        return self.option.key or self.name
-
     @property
     def kinds(self) -> tuple[Any, ...]:
         """The types it may have, None left out."""
         union = get_args(self.kind) if get_origin(self.kind) in (Union, UnionType) else (self.kind,)
         return tuple(kind for kind in union if kind is not NoneType)
 
-    def checked(self, value: object) -> object:
-        """The value, parsed; an error if it is out of bounds or none of the choices."""
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Its bounds, by what Python's operators and Pydantic call them."""
+        return {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
+
+    def check(self, value: object) -> object:
+        """The value, or its default; an error if it is out of bounds or none of the choices."""
         if value is None:
-            return self.option.default
+            return self.default
         if self.kinds == (bool,) and isinstance(value, str):
             # Any text counts as yes in Python, "no" too.
             raise InputError(
@@ -114,45 +93,36 @@ class Field(NamedTuple):
         choices = [choice for kind in self.kinds if get_origin(kind) is Literal for choice in get_args(kind)]
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")
-        if isinstance(value, int | float) and not self._is_within(value):
-            default, least = self.option.default, self.option.ge
+        bounds = self.bounds
+        # They never hold for NaN.
+        if isinstance(value, int | float) and not all(
+            getattr(operator, name)(value, bound) for name, bound in bounds.items()
+        ):
+            default, least = self.default, self.ge
             size = "a larger" if least is not None and value < least else "another"
-            todo = f"give {self.flag} {size} number" if default is None else f"try {default}"
-            raise InputError(f"{self.flag} {value:g}", expected=self._bounds(), fix=todo)
+            fix = f"give {self.flag} {size} number" if default is None else f"try {default}"
+            words = [f"{_BOUNDS[name]} {bound:g}" for name, bound in bounds.items()]
+            expected = f"{least:g} or more" if list(bounds) == ["ge"] else " and ".join(words)
+            raise InputError(f"{self.flag} {value:g}", expected=expected, fix=fix)
         return value
-
-    def parsed(self, value: object) -> object:
-        """The value in the declared type."""
-        return self.option.parse(value) if self.option.parse and value is not None else value
-
-    def _is_within(self, number: float) -> bool:
-        """Whether the bounds hold; they never do for NaN."""
-        of = self.option
-        return (
-            (of.ge is None or number >= of.ge)
-            and (of.gt is None or number > of.gt)
-            and (of.le is None or number <= of.le)
-            and (of.lt is None or number < of.lt)
-        )
-
-    def _bounds(self) -> str:
-        of = self.option
-        words = (("from {:g}", of.ge), ("above {:g}", of.gt), ("at most {:g}", of.le), ("below {:g}", of.lt))
-        bounds = [word.format(bound) for word, bound in words if bound is not None]
-        return f"{of.ge:g} or more" if of.ge is not None and len(bounds) == 1 else " and ".join(bounds)
 
 
 @cache
-def fields_of(options: type) -> Mapping[str, Field]:
+def fields_of(options: type) -> Mapping[str, Option]:
     """The options a typed dictionary declares, by name."""
-    fields: dict[str, Field] = {}
+    fields: dict[str, Option] = {}
     for name, hint in get_type_hints(options, include_extras=True).items():
-        option = next((extra for extra in get_args(hint)[1:] if isinstance(extra, Option)), None)
-        if get_origin(hint) is not Annotated or option is None:
+        kind, option, *_ = (*get_args(hint), None, None)
+        if not isinstance(option, Option):
             raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
-        kind = get_args(hint)[0]
-        is_off = kind is bool and option.default is None
-        fields[name] = Field(name, kind, replace(option, default=False) if is_off else option)
+        fields[name] = replace(
+            option,
+            name=name,
+            kind=kind,
+            key=option.key or name,
+            flag="--" + (option.flag or name).replace("_", "-"),
+            default=False if kind is bool and option.default is None else option.default,
+        )
     return fields
 
 
@@ -166,21 +136,19 @@ def checks_options(function: F) -> F:
     @wraps(function)
     def checked(*args: object, **given: object) -> object:
         accepted = keywords_of(function)
-        for name in given:
-            if name not in accepted:
-                near = get_close_matches(name, accepted, n=1)
-                raise UnknownKeywordError(
-                    f"{function.__name__}() has no argument {name!r}",
-                    expected=", ".join(accepted),
-                    fix=f"did you mean {near[0]!r}?" if near else "use one of these",
-                )
+        if unknown := next((name for name in given if name not in accepted), None):
+            near = get_close_matches(unknown, accepted, n=1)
+            raise UnknownKeywordError(
+                f"{function.__name__}() has no argument {unknown!r}",
+                expected=", ".join(accepted),
+                fix=f"did you mean {near[0]!r}?" if near else "use one of these",
+            )
         fields = fields_of(options_of(function))
         for name, field in fields.items():
-            is_resolved = bool(field.option.section) and SETTINGS_FILE in fields
-            if name in given:
-                given[name] = field.parsed(given[name])
-            if not is_resolved:
-                given[name] = field.checked(given.get(name))
+            if given.get(name) is not None and field.parse:
+                given[name] = field.parse(given[name])
+            if not field.section or SETTINGS_FILE not in fields:
+                given[name] = field.check(given.get(name))
         return function(*args, **given)
 
     return cast(F, checked)
@@ -189,13 +157,10 @@ def checks_options(function: F) -> F:
 @cache
 def keywords_of(function: Callable[..., object]) -> tuple[str, ...]:
     """The keywords of a function: its parameters, and the options it unpacks."""
-    names: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            names += fields_of(options_of(function))
-        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
-            names.append(parameter.name)
-    return tuple(names)
+    several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    parameters = inspect.signature(function).parameters.values()
+    own = [parameter.name for parameter in parameters if parameter.kind not in several]
+    return (*own, *fields_of(options_of(function)))
 
 
 class NoOptions(TypedDict):
@@ -241,5 +206,5 @@ def split_names(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
     """Names from a repeated or comma-separated option; None if it was not given."""
     if names is None:
         return None
-    parts = [names] if isinstance(names, str) else names
-    return tuple(name.strip() for part in parts for name in part.split(",") if name.strip()) or None
+    parts = names.split(",") if isinstance(names, str) else ",".join(names).split(",")
+    return tuple(filter(None, map(str.strip, parts))) or None

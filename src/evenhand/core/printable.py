@@ -49,9 +49,5 @@ class PrintableFormatter(logging.Formatter):
 
 def escape_commands(text: str) -> str:
     r"""The text with a backslash inside whatever a runner would obey: ``\::add-mask::``, ``#\#[group]``."""
-    return _ANYWHERE.sub(r"#\\", _AT_START.sub(_escape_colons, text))
-
-
-def _escape_colons(start: re.Match[str]) -> str:
-    before, colons = start.groups()
-    return before if colons is None else f"{before}\\{colons}"
+    text = _AT_START.sub(lambda start: f"{start[1]}\\{start[2]}" if start[2] else start[1], text)
+    return _ANYWHERE.sub(r"#\\", text)

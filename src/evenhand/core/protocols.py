@@ -31,11 +31,9 @@ class Suite(Protocol):
     @property
     def info(self) -> SuiteInfo:
         """What the suite asks about."""
-        ...
 
     def prompts(self) -> Iterator[Prompt]:
         """The prompts, always in the same order."""
-        ...
 
 
 @runtime_checkable
@@ -45,11 +43,9 @@ class HumanSuite(Suite, Protocol):
     @property
     def human_name(self) -> str:
         """What these texts are called in tables, such as WIKI."""
-        ...
 
     def human_texts(self) -> Mapping[str, str]:
         """Prompt id to the text, which begins with the prompt."""
-        ...
 
 
 @runtime_checkable
@@ -59,11 +55,9 @@ class Model(Protocol):
     @property
     def ref(self) -> ModelRef:
         """Which model this is."""
-        ...
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they finish, in any order, one for each request and sample."""
-        ...
 
 
 @runtime_checkable
@@ -72,7 +66,6 @@ class ResolvesSpec(Protocol):
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with what it leaves open filled in; an error for sampling the model does not know."""
-        ...
 
 
 @runtime_checkable
@@ -81,7 +74,6 @@ class EstimatesThroughput(Protocol):
 
     def pace(self, spec: GenerationSpec) -> float:
         """Tokens a second at least, from a trial of about a second; infinite where no text is written."""
-        ...
 
 
 @runtime_checkable
@@ -91,7 +83,6 @@ class MaxBatch(Protocol):
     @property
     def at_once(self) -> int:
         """How many it should be asked for together, at least."""
-        ...
 
 
 @runtime_checkable
@@ -101,7 +92,6 @@ class ServerInfo(Protocol):
     @property
     def served_by(self) -> Mapping[str, str]:
         """What the host last said of itself, such as ``model`` and ``fingerprint``."""
-        ...
 
 
 @runtime_checkable
@@ -110,7 +100,6 @@ class ScoringModel(Model, Protocol):
 
     def log_likelihoods(self, texts: Sequence[str]) -> Sequence[tuple[float, int]]:
         """For each text its natural log-probability and the number of tokens it was summed over."""
-        ...
 
 
 class Step(NamedTuple):
@@ -142,7 +131,6 @@ class LogitsProcessor(Protocol):
 
     def __call__(self, step: Step) -> Candidates:
         """What may come next."""
-        ...
 
 
 class CapturableProcessor(Protocol):
@@ -150,7 +138,6 @@ class CapturableProcessor(Protocol):
 
     def fresh(self, rows: int, device: torch.device) -> Sequence[torch.Tensor]:
         """What is remembered of texts that are about to begin."""
-        ...
 
     def advance(
         self,
@@ -160,7 +147,6 @@ class CapturableProcessor(Protocol):
         memory: Sequence[torch.Tensor],
     ) -> tuple[Candidates, Sequence[torch.Tensor]]:
         """What may come next and what is then remembered; no row looks at another, nothing is waited for."""
-        ...
 
 
 @runtime_checkable
@@ -169,7 +155,6 @@ class SupportsCapture(Protocol):
 
     def flow(self) -> CapturableProcessor | None:
         """The step; None where rows depend on each other, so that it cannot be."""
-        ...
 
 
 class Steering(Protocol):
@@ -177,7 +162,6 @@ class Steering(Protocol):
 
     def begin(self, *, keep: int) -> LogitsProcessor:
         """A logits processor without memory; sampling looks at the ``keep`` likeliest tokens (0: all)."""
-        ...
 
 
 class LMHead(NamedTuple):
@@ -196,15 +180,12 @@ class SteerableModel(ScoringModel, Protocol):
 
     def anatomy(self) -> LMHead:
         """Its output table and tokenizer; an error where logits are not a product with a table."""
-        ...
 
     def hidden_states(self, texts: Sequence[str], *, longest: int) -> Iterator[torch.Tensor]:
         """For each text its last hidden states, tokens x width, of at most ``longest`` tokens."""
-        ...
 
     def steered(self, steering: Steering, *, name: str, options: Mapping[str, str]) -> Model:
         """The same model with a steering; ``name`` and ``options`` become part of its identity."""
-        ...
 
 
 @runtime_checkable
@@ -214,11 +195,9 @@ class Metric(Protocol):
     @property
     def info(self) -> MetricInfo:
         """What is measured, which way is up."""
-        ...
 
     def score(self, texts: Sequence[Text]) -> Sequence[Mapping[str, Value]]:
         """For each text a value for every output."""
-        ...
 
 
 class Cell(NamedTuple):
@@ -235,11 +214,9 @@ class SetMetric(Protocol):
     @property
     def info(self) -> MetricInfo:
         """What is measured, which way is up."""
-        ...
 
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
         """For each cell a value for every output."""
-        ...
 
 
 class WordScore(NamedTuple):
@@ -256,7 +233,6 @@ class ExplainsScores(Protocol):
 
     def explain(self, text: Text, output: str) -> Sequence[WordScore]:
         """The words behind the score of an output, in the order of the text; none where words do not tell."""
-        ...
 
 
 @runtime_checkable
@@ -266,11 +242,9 @@ class Mitigation(Protocol):
     @property
     def info(self) -> MitigationInfo:
         """What it does and what it needs."""
-        ...
 
     def apply(self, model: Model) -> Model:
         """The model with the mitigation on."""
-        ...
 
 
 class Progress(Protocol):
@@ -278,7 +252,6 @@ class Progress(Protocol):
 
     def step(self, label: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
         """A step of ``total`` items; call what it yields with the number just finished."""
-        ...
 
 
 class SilentProgress:

@@ -7,14 +7,15 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from evenhand._version import __version__
 from evenhand.core import files
-from evenhand.core.errors import EvenhandError, InputError, MissingLibraryError
+from evenhand.core.errors import EvenhandError, InputError
+from evenhand.core.registry import require_library
 
 _PATIENCE: Final = 5.0
 """Seconds a cluster has to take a call; Ray itself would go on asking for a minute."""
@@ -23,12 +24,7 @@ _PATIENCE: Final = 5.0
 @contextmanager
 def connect_cluster(*, address: str | None, cpus: int | None) -> Iterator[Any]:
     """The library, connected; a cluster that this process already has is used and left as it is."""
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingLibraryError(
-            "--engine ray needs Ray", expected="--engine local without it", fix="pip install 'evenhand[ray]'"
-        ) from error
+    ray = require_library("ray", "--engine ray")
     is_ours = not ray.is_initialized()
     if is_ours:
         _init(ray, address, cpus)
@@ -43,8 +39,16 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
     # "local", not nothing: Ray would join the cluster that RAY_ADDRESS names.
     here = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
     try:
-        _check_reachable(address or "")
-        with _in_neutral_folder():
+        # Whether anybody listens at HOST:PORT; other addresses are Ray's own matter.
+        url = urlsplit(address if address and "://" in address else f"//{address or ''}")
+        if url.hostname and url.port:
+            socket.create_connection((url.hostname, url.port), timeout=_PATIENCE).close()
+        # Elsewhere for a moment: workers import from the folder Ray is started in before any other. A
+        # torch.py beside somebody's texts would run there. Where this process imports from its folder too,
+        # workers may.
+        folder = Path.cwd()
+        is_imported_from = any(Path(entry or ".").resolve() == folder for entry in sys.path)
+        with nullcontext() if is_imported_from else chdir(files.ASSETS_FOLDER):
             # Its messages are of ports and tokens; what goes wrong is raised.
             ray.init(
                 log_to_driver=False,
@@ -59,28 +63,10 @@ def _init(ray: Any, address: str | None, cpus: int | None) -> None:
         ) from error
 
 
-def _in_neutral_folder() -> AbstractContextManager[None]:
-    """Elsewhere for a moment: workers import from the folder Ray is started in before any other.
-
-    A ``torch.py`` beside somebody's texts would run there. Where this process imports from its folder too,
-    workers may.
-    """
-    folder = Path.cwd()
-    is_imported_from = any(Path(entry or ".").resolve() == folder for entry in sys.path)
-    return nullcontext() if is_imported_from else chdir(files.ASSETS_FOLDER)
-
-
 def enter_folder(folder: str) -> None:
     """In a worker: let relative paths begin where they do for who sent the work, if it has that folder."""
     if Path(folder).is_dir():
         os.chdir(folder)
-
-
-def _check_reachable(address: str) -> None:
-    """An OSError where nobody listens at HOST:PORT; other addresses are Ray's own matter."""
-    url = urlsplit(address if "://" in address else f"//{address}")
-    if url.hostname and url.port:
-        socket.create_connection((url.hostname, url.port), timeout=_PATIENCE).close()
 
 
 def check_nodes(ray: Any, paths: Sequence[str] = ()) -> None:

@@ -78,18 +78,8 @@ class Prompt:
         Groups and cluster are part of it: BOLD has 1,019 texts that occur in two or more groups.
         """
         identity: Json = [suite, text, [[g.axis, g.name] for g in groups], cluster, template_id, source]
-        return cls(
-            digest(identity),
-            suite,
-            text,
-            groups,
-            cluster,
-            template_id,
-            mentions,
-            fills or {},
-            source=source,
-            meta=meta or {},
-        )
+        own = (suite, text, groups, cluster, template_id, mentions, fills or {})
+        return cls(digest(identity), *own, source=source, meta=meta or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +105,9 @@ class GenerationSpec:
 
     def sampling(self) -> dict[str, Json]:
         """The fields that decide one text: all but the number of samples, which may grow."""
-        fields: dict[str, Json] = asdict(self)
-        del fields["samples"]
-        for name in ("burn_in", "iterations"):
-            # Left out where unused, so that the keys of other models do not speak of them.
-            if fields[name] is None:
-                del fields[name]
-        return fields
+        # Left out where unused, so that the keys of other models do not speak of them.
+        unused = {name for name in ("burn_in", "iterations") if getattr(self, name) is None}
+        return {name: value for name, value in asdict(self).items() if name not in {"samples", *unused}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +136,8 @@ class ModelRef:
 
     def identity(self) -> dict[str, Json]:
         """What goes into cache keys."""
-        return {
-            "backend": self.backend,
-            "name": self.name,
-            "revision": self.revision,
-            "options": dict(self.options),
-            "repeatable": self.repeatable,
-        }
+        names = ("backend", "name", "revision", "repeatable")
+        return {"options": dict(self.options), **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,25 +28,19 @@ KINDS: tuple[Kind, ...] = ("suites", "models", "metrics", "mitigations")
 Option = str | int | float | bool | None
 
 EXTRAS: Mapping[str, str] = {
-    "torch": "models",
-    "transformers": "models",
-    "tokenizers": "models",
-    "gguf": "models",
-    "httpx": "api",
-    "stamina": "api",
-    "ray": "ray",
-    "textblob": "train",
-    "fsspec": "corpus",
-    "lemminflect": "corpus",
-    "mwparserfromhell": "corpus",
-    "umap": "viz",
-    "zstandard": "corpus",
-    "huggingface_hub": "models",
-    "datasets": "lm-eval",
-    "inspect_ai": "inspect",
-    "sqlalchemy": "annotate",
-    "starlette": "annotate",
-    "uvicorn": "annotate",
+    library: extra
+    for extra, libraries in {
+        "models": "torch transformers tokenizers gguf huggingface_hub",
+        "api": "httpx stamina",
+        "ray": "ray",
+        "train": "textblob",
+        "corpus": "fsspec lemminflect mwparserfromhell zstandard",
+        "viz": "umap",
+        "lm-eval": "datasets",
+        "inspect": "inspect_ai",
+        "annotate": "sqlalchemy starlette uvicorn",
+    }.items()
+    for library in libraries.split()
 }
 """Optional library to the extra that installs it."""
 

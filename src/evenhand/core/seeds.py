@@ -22,10 +22,7 @@ def row_uniforms(seed: int, prompt_id: str, sample: int, count: int) -> npt.NDAr
     They come from a counter generator keyed by (seed, prompt id, sample), so position *i* has the same
     number whatever the batch, the shard or ``count``.
     """
-    import numpy as np
-
-    key = derive_seed(seed, "row", prompt_id, sample)
-    return np.random.Generator(np.random.Philox(key=key)).random(count)
+    return RowUniforms(seed)(prompt_id, sample, count)
 
 
 class RowUniforms:

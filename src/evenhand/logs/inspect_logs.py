@@ -5,26 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.logs.log_records import (
-    CLUSTER,
-    FAILURE,
-    ID,
-    MARK_KEY,
-    PROMPT,
-    TEXT,
-    Row,
-    ToolLog,
-    cut_answer,
-    flatten_value,
-    read_tool_log,
-)
+from evenhand.logs.log_records import Row, ToolLog, answer_rows, read_list, read_object, read_tool_log
 from evenhand.logs.zip_archive import ZipArchive, open_archive
 from evenhand.store.table_files import read_bytes, to_cell
 
@@ -38,16 +25,11 @@ _ATTACHMENTS = re.compile(r"(?P<folder>.+/)attachments/(?P<start>[0-9]{1,18})\.j
 Object = Mapping[str, Json]
 
 
-def is_inspect_header(content: Json) -> bool:
-    """Whether an object is an Inspect log, or the header of one."""
-    return isinstance(content, Mapping) and content.keys() >= {"version", "status", "eval"}
-
-
 def read_json_log(path: Path) -> ToolLog:
     """The answers of a log in JSON."""
-    content = _parse_json(read_bytes(path), path.name, path)
-    if not is_inspect_header(content):
-        if isinstance(content, Mapping) and content.keys() >= {"results", "configs"}:
+    header = read_object(_parse_json(read_bytes(path), path.name, path))
+    if not header.keys() >= {"version", "status", "eval"}:
+        if header.keys() >= {"results", "configs"}:
             raise InputError(
                 f"{path} holds the totals of lm-eval, not its samples",
                 expected="samples_*.jsonl",
@@ -56,7 +38,6 @@ def read_json_log(path: Path) -> ToolLog:
         raise InputError(
             f"{path} is JSON, but no log of Inspect", expected=_ACCEPTED, fix="save rows as .jsonl"
         )
-    header = cast(Object, content)
     return _read_log(header, _objects(header.get("samples")), path)
 
 
@@ -65,8 +46,8 @@ def read_eval_log(path: Path) -> ToolLog:
     with open_archive(path) as archive:
         names = archive.names()
         start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-        header = _parse_json(archive.read(start), start, path) if start else None
-        if not isinstance(header, Mapping) or not header.keys() >= {"version", "eval"}:
+        header = read_object(_parse_json(archive.read(start), start, path) if start else None)
+        if not header.keys() >= {"version", "eval"}:
             raise InputError(f"{path} has no header of a log", expected=_ACCEPTED, fix="check the file")
         # Without a header at its end the evaluation is under way, or was killed.
         status = {} if start == "header.json" else {"status": "started"}
@@ -85,13 +66,12 @@ def _members(archive: ZipArchive, path: Path) -> Iterator[Object]:
             continue
         if name.endswith("/sample.json"):
             folder = name.removesuffix("sample.json")
-            sample = dict(_object(_parse_json(archive.read(name), folder, path)))
+            sample = dict(read_object(_parse_json(archive.read(name), folder, path)))
             if (metadata := f"{folder}metadata.json") in names:
                 sample["metadata"] = _parse_json(archive.read(metadata), folder, path)
             texts: list[Json] = []
             for _, attached in sorted(attachments[folder]):
-                part = _parse_json(archive.read(attached), folder, path)
-                texts += part if isinstance(part, list) else []
+                texts += read_list(_parse_json(archive.read(attached), folder, path))
             yield {**sample, "attachments": {str(number): text for number, text in enumerate(texts)}}
         elif name.endswith(".json") and name.count("/") == 1:
             yield from _objects([_parse_json(archive.read(name), name, path)])
@@ -108,7 +88,7 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
     for sample in samples:
         count += 1
         rows += _rows(sample)
-    status, message = header.get("status"), _object(header.get("error")).get("message")
+    status, message = header.get("status"), read_object(header.get("error")).get("message")
     state = f"status {status}" + (f": {str(message).splitlines()[0][:200]}" if message else "")
     if not rows:
         raise InputError(
@@ -118,42 +98,37 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
         )
     warnings = []
     if status != "success":
-        total = _object(header.get("results")).get("total_samples")
+        total = read_object(header.get("results")).get("total_samples")
         of = f" of {total:,}" if isinstance(total, int) and total > count else ""
         warnings.append(f"the evaluation is not complete ({state}): it has {count:,}{of} samples")
-    task = to_cell(_object(header.get("eval")).get("task")) or "?"
+    task = to_cell(read_object(header.get("eval")).get("task")) or "?"
     asked = len({row["sample"] for row in rows})
     summary = f"{len(rows):,} answers to {asked:,} samples of the Inspect task {task}"
-    log = read_tool_log(rows, path, tool="Inspect", prefix=_METADATA)
-    return replace(log, summary=summary, warnings=tuple(warnings))
+    return read_tool_log(
+        rows, path, tool="Inspect", prefix=_METADATA, summary=summary, warnings=tuple(warnings)
+    )
 
 
 def _rows(sample: Object) -> list[Row]:
     """One row for every answer of a sample; where there is none, one row that says why."""
-    attachments = _object(sample.get("attachments"))
+    attachments, output = read_object(sample.get("attachments")), read_object(sample.get("output"))
     key, epoch = to_cell(sample.get("id")) or "", to_cell(sample.get("epoch")) or "1"
-    output = _object(sample.get("output"))
-    metadata = _object(sample.get("metadata"))
-    mark = _object(metadata.get(MARK_KEY))
-    named = to_cell(mark.get("prompt"))
-    shared: Row = {
-        PROMPT: named if named is not None else _input(sample.get("input"), attachments),
-        CLUSTER: to_cell(mark.get("cluster")) or key,
-        "sample": key,
-        "epoch": epoch,
-        "target": to_cell(sample.get("target")),
-        "model": to_cell(output.get("model")),
-        **flatten_value(_METADATA, metadata),
-    }
-    return [
-        {
-            TEXT: text and cut_answer(text, mark),
-            FAILURE: failure,
-            ID: f"{key}:{epoch}:{number}" if number else f"{key}:{epoch}",
-            **shared,
-        }
-        for number, (text, failure) in enumerate(_answers(sample, output, attachments))
-    ]
+    return answer_rows(
+        (
+            (f"{key}:{epoch}:{at}" if at else f"{key}:{epoch}", text, failure)
+            for at, (text, failure) in enumerate(_answers(sample, output, attachments))
+        ),
+        read_object(sample.get("metadata")),
+        prefix=_METADATA,
+        prompt=_input(sample.get("input"), attachments),
+        cluster=key,
+        cells={
+            "sample": key,
+            "epoch": epoch,
+            "target": to_cell(sample.get("target")),
+            "model": to_cell(output.get("model")),
+        },
+    )
 
 
 def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tuple[str | None, str | None]]:
@@ -163,7 +138,7 @@ def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tu
     if not choices:
         yield None, failed or "no_answer"
     for choice in choices:
-        content = _object(choice.get("message")).get("content")
+        content = read_object(choice.get("message")).get("content")
         refused = "content_filter" if choice.get("stop_reason") == "content_filter" else None
         failure = failed or refused or (to_cell(output.get("error")) and "model_error")
         yield (None, failure) if failure else (_text(content, attachments), None)
@@ -202,9 +177,5 @@ def _parse_json(content: bytes, name: str, path: Path) -> Json:
         ) from error
 
 
-def _object(value: Json) -> Object:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _objects(value: Json) -> Iterator[Object]:
-    return (item for item in (value if isinstance(value, Sequence) else ()) if isinstance(item, Mapping))
+    return (item for item in read_list(value) if isinstance(item, Mapping))

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.logs.log_records import (
-    CLUSTER,
-    FAILURE,
-    ID,
-    MARK_KEY,
-    PROMPT,
-    TEXT,
-    Row,
-    ToolLog,
-    cut_answer,
-    flatten_value,
-    read_tool_log,
-)
+from evenhand.logs.log_records import Row, ToolLog, answer_rows, read_list, read_tool_log
 from evenhand.store.table_files import read_json_lines, to_cell
 
 _KEYS = frozenset({"doc_id", "doc", "arguments", "resps"})
@@ -62,8 +49,8 @@ def read_samples(path: Path) -> ToolLog:
                 expected="the samples of one task and one model",
                 fix="score each file of samples on its own, and compare the runs with `evenhand compare`",
             )
-        filtered = _list(sample.get("filtered_resps"))
-        texts = _list(filtered[0]) if filtered and isinstance(filtered[0], list) else filtered
+        filtered = read_list(sample.get("filtered_resps"))
+        texts = read_list(filtered[0]) if filtered and isinstance(filtered[0], list) else filtered
         for place, row in enumerate(known):
             # A filter that keeps one answer of several says nothing about the others.
             text = to_cell(texts[place]) if place < len(texts) else None
@@ -76,46 +63,28 @@ def read_samples(path: Path) -> ToolLog:
         )
     rows = [row for rows in documents.values() for row in rows]
     summary = f"{len(rows):,} answers to {len(documents):,} documents of lm-eval"
-    return replace(read_tool_log(rows, path, tool="lm-eval", prefix=_DOC), summary=summary)
+    return read_tool_log(rows, path, tool="lm-eval", prefix=_DOC, summary=summary)
 
 
 def _rows(sample: Sample, key: str) -> list[Row]:
     """One row for every answer of a document."""
-    doc = sample["doc"]
-    # What a task made from one of our suites says of a prompt.
-    mark = doc.get(MARK_KEY) if isinstance(doc, Mapping) else None
-    mark = mark if isinstance(mark, Mapping) else {}
     # What each request was given, by place: a list of lists, or ``gen_args_0: {arg_0: ..}`` since 0.4.3.
     arguments = sample["arguments"]
-    listed = arguments.values() if isinstance(arguments, Mapping) else _list(arguments)
-    requests = [tuple(one.values()) if isinstance(one, Mapping) else _list(one) for one in listed]
-    prompt = to_cell(requests[0][0]) if requests and requests[0] else None
-    shared: Row = {
-        # As the suite has it: what was asked may be wrapped in a chat template.
-        PROMPT: to_cell(mark.get("prompt")) or prompt,
-        CLUSTER: to_cell(mark.get("cluster")) or key,
-        "doc_id": key,
-        "target": to_cell(sample.get("target")),
-        **flatten_value(_DOC, doc),
-    }
+    listed = arguments.values() if isinstance(arguments, Mapping) else read_list(arguments)
+    requests = [tuple(one.values()) if isinstance(one, Mapping) else read_list(one) for one in listed]
     texts = [
         text
-        for request, answers in zip(requests, _list(sample["resps"]), strict=False)
+        for request, answers in zip(requests, read_list(sample["resps"]), strict=False)
         # A request to generate comes with its settings; rolling log-probabilities come as text, without any.
         if len(request) > 1 and isinstance(request[1], Mapping)
-        for text in _list(answers)
+        for text in read_list(answers)
         if text is None or isinstance(text, str)
     ]
-    return [
-        {
-            TEXT: None if text is None else to_cell(cut_answer(text, mark)),
-            ID: f"{key}:{number}",
-            FAILURE: "no_answer" if text is None else None,
-            **shared,
-        }
-        for number, text in enumerate(texts)
-    ]
-
-
-def _list(value: Json) -> Sequence[Json]:
-    return value if isinstance(value, list) else ()
+    return answer_rows(
+        ((f"{key}:{at}", text, "no_answer" if text is None else None) for at, text in enumerate(texts)),
+        sample["doc"],
+        prefix=_DOC,
+        prompt=to_cell(requests[0][0]) if requests and requests[0] else None,
+        cluster=key,
+        cells={"doc_id": key, "target": to_cell(sample.get("target"))},
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class ToolLog:
 
     tool: str
     table: pl.DataFrame
-    summary: str = ""
+    summary: str
     """What it holds, in a line for the plan."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Axis to column, where the task says which groups its prompts speak of; else they must be named."""
@@ -55,7 +55,15 @@ def flatten_value(name: str, value: Json, depth: int = 0) -> Row:
     return cells
 
 
-def read_tool_log(rows: Iterable[Row], path: Path, *, tool: str, prefix: str) -> ToolLog:
+def read_tool_log(
+    rows: Iterable[Row],
+    path: Path,
+    *,
+    tool: str,
+    prefix: str,
+    summary: str,
+    warnings: tuple[str, ...] = (),
+) -> ToolLog:
     """The log with these rows; ``prefix`` is the column under which a task of one of our suites has its mark.
 
     The mark names axes, their baselines and the words to mask. A run of a part of the task may speak of some
@@ -63,30 +71,64 @@ def read_tool_log(rows: Iterable[Row], path: Path, *, tool: str, prefix: str) ->
     """
     table = text_table(rows, path)
     start = f"{prefix}.{MARK_KEY}."
-    first = {name: table[name].drop_nulls()[:1].to_list() for name in table.columns if name.startswith(start)}
-    groups = {
-        name.removeprefix(f"{start}groups."): name
-        for name, values in first.items()
-        if name.startswith(f"{start}groups.") and values
+    marks = {
+        name.removeprefix(start): values[0]
+        for name in table.columns
+        if name.startswith(start) and (values := table[name].drop_nulls()[:1].to_list())
     }
+    groups = {name.removeprefix("groups."): start + name for name in marks if name.startswith("groups.")}
     baselines = {
-        name.removeprefix(f"{start}baselines."): value
-        for name, values in first.items()
-        if name.startswith(f"{start}baselines.")
-        for value in values
+        name.removeprefix("baselines."): baseline
+        for name, baseline in marks.items()
+        if name.startswith("baselines.")
     }
-    mentions = f"{start}mentions"
-    return ToolLog(
-        tool=tool,
-        table=table,
-        groups=groups,
-        baselines=baselines,
-        mentions=mentions if mentions in table.columns else None,
-        join_prompt=bool(groups),
-    )
+    mentions = f"{start}mentions" if f"{start}mentions" in table.columns else None
+    return ToolLog(tool, table, summary, groups, baselines, mentions, bool(groups), warnings)
+
+
+def answer_rows(
+    answers: Iterable[tuple[str, str | None, str | None]],
+    tree: Json,
+    *,
+    prefix: str,
+    prompt: str | None,
+    cluster: str,
+    cells: Row,
+) -> list[Row]:
+    """One row for each answer: its id, its text, and why there is none.
+
+    ``tree`` is what the task says of the prompt, and becomes columns under ``prefix``. The prompt of its mark
+    is as the suite has it: what was asked may be wrapped in a chat template.
+    """
+    mark = read_mark(tree)
+    shared: Row = {
+        PROMPT: to_cell(mark.get("prompt")) or prompt,
+        CLUSTER: to_cell(mark.get("cluster")) or cluster,
+        **cells,
+        **flatten_value(prefix, tree),
+    }
+    return [
+        {TEXT: text and to_cell(cut_answer(text, mark)), ID: id, FAILURE: failure, **shared}
+        for id, text, failure in answers
+    ]
+
+
+def read_mark(tree: Json) -> Mapping[str, Json]:
+    """What a task made from one of our suites says of a prompt, in a document or in metadata."""
+    return read_object(read_object(tree).get(MARK_KEY))
+
+
+def read_object(value: Json) -> Mapping[str, Json]:
+    """The value, if it is an object; else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def read_list(value: Json) -> Sequence[Json]:
+    """The value, if it is a list; else an empty one."""
+    return value if isinstance(value, list) else ()
 
 
 def cut_answer(text: str, mark: Mapping[str, Json]) -> str:
     """The text as the suite of a task wants it: to its first sentence end where ``stop`` is ``sentence``."""
     end = first_sentence_end(text) if mark.get("stop") == "sentence" else None
-    return text if end is None else text[:end]
+    return text[:end]

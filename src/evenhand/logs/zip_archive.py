@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.files import max_decompressed_size
@@ -37,11 +37,8 @@ class ZipArchive:
     """An open zip file; ``read`` counts what was unpacked and stops at the limit."""
 
     def __init__(self, path: Path, file: IO[bytes], limit: int) -> None:
-        self._path = path
-        self._file = file
-        self._left = limit
-        self._limit = limit
-        self._zip = zipfile.ZipFile(file)
+        self._path, self._file, self._zip = path, file, zipfile.ZipFile(file)
+        self._left = self._limit = limit
 
     def names(self) -> tuple[str, ...]:
         """The members, each once: a name that was written again means its last content."""
@@ -50,16 +47,19 @@ class ZipArchive:
     def read(self, name: str) -> bytes:
         """The content of a member."""
         info = self._zip.getinfo(name)
-        if info.file_size > self._left:
-            self._too_large()
-        if info.compress_type == _ZSTD:
+        content = b""
+        if info.file_size <= self._left and info.compress_type == _ZSTD:
             content = self._unpack_zstd(info)
-        else:
+        elif info.file_size <= self._left:
             with self._zip.open(info) as member:
                 content = member.read(self._left + 1)
-        self._left -= len(content)
+        self._left -= max(len(content), info.file_size)
         if self._left < 0:
-            self._too_large()
+            raise InputError(
+                f"{self._path} unpacks to more than {self._limit >> 20:,} MiB",
+                expected="a smaller log: a higher ratio suggests a decompression bomb",
+                fix="log fewer samples in one file, or leave out what is not needed of them",
+            )
         return content
 
     def _unpack_zstd(self, info: zipfile.ZipInfo) -> bytes:
@@ -82,13 +82,6 @@ class ZipArchive:
                 return bytes(member.read(self._left + 1))
         except zstandard.ZstdError as error:
             raise zipfile.BadZipFile(f"{info.filename}: {error}") from error
-
-    def _too_large(self) -> NoReturn:
-        raise InputError(
-            f"{self._path} unpacks to more than {self._limit >> 20:,} MiB",
-            expected="a smaller log: a higher ratio suggests a decompression bomb",
-            fix="log fewer samples in one file, or leave out what is not needed of them",
-        )
 
 
 @contextmanager

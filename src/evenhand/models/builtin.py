@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -21,57 +20,38 @@ from evenhand.tensors import int8_weights
 from evenhand.tensors.checkpoints import read_config
 from evenhand.tensors.devices import select_device
 
+_FOLDERS = {"causal": "builtin", "masked": "builtin-masked"}
+
 
 def load(name: str = "causal", *, execution: Execution | None = None) -> CausalModel | MaskedModel:
-    """The embedded causal or masked language model; int8 weights are computed with in float32."""
-    build = _MODELS.get(name)
-    if build is None:
+    """The embedded causal or masked language model; int8 weights are computed with in float32.
+
+    Both have the tokenizer of the causal one.
+    """
+    if name not in _FOLDERS:
         raise InputError(
-            f"there is no embedded model {name!r}",
-            expected="builtin, builtin:masked",
-            fix="use one of these",
+            f"there is no embedded model {name!r}", expected="builtin, builtin:masked", fix="use one of these"
         )
-    return build(execution or Execution())
-
-
-def load_causal(execution: Execution) -> CausalModel:
-    """The embedded causal language model."""
-    folder = asset_path("builtin")
+    execution = execution or Execution()
+    folder, tokenizer = asset_path(_FOLDERS[name]), asset_path("builtin", "tokenizer.json")
     config, weights = read_config(folder), folder / "model.safetensors"
-    shape = Gpt2Shape.of(config)
+    tensors, device = int8_weights.load_dequantised(weights), select_device(execution.device)
+    shape = (Gpt2Shape if name == "causal" else BertShape).of(config)
+    if isinstance(shape, Gpt2Shape):
+        causal = Gpt2(shape, tensors, device=device)
+        codec = PlainCodec.read(tokenizer, end=cast(int, config["eos_token_id"]))
+        ref = _refer("builtin", weights, codec.digest, causal, scheduler.VERSION)
+        return CausalModel(ref, scheduler.SamplingLoop(causal, codec, execution.batch))
     if shape is None:
-        raise _damaged_error(folder)
-    engine = Gpt2(shape, int8_weights.load_dequantised(weights), device=select_device(execution.device))
-    codec = PlainCodec.read(folder / "tokenizer.json", end=cast(int, config["eos_token_id"]))
-    ref = _refer("builtin", weights, codec.digest, engine, scheduler.VERSION)
-    return CausalModel(ref, scheduler.SamplingLoop(engine, codec, execution.batch))
-
-
-def load_masked(execution: Execution) -> MaskedModel:
-    """The embedded masked language model; its tokenizer is the causal one's."""
-    folder = asset_path("builtin-masked")
-    weights = folder / "model.safetensors"
-    shape = BertShape.of(read_config(folder))
-    if shape is None:
-        raise _damaged_error(folder)
-    engine = Bert(shape, int8_weights.load_dequantised(weights), device=select_device(execution.device))
-    codec = MaskedTokenCodec.read(asset_path("builtin", "tokenizer.json"), vocabulary=shape.vocabulary)
-    ref = _refer("builtin:masked", weights, codec.digest, engine, gibbs_sampling.VERSION)
-    return MaskedModel(ref, gibbs_sampling.GibbsSampler(engine, codec, execution.batch, "builtin:masked"))
+        raise ModelError(
+            f"{folder} holds no model of its kind", expected="the shipped one", fix="install evenhand again"
+        )
+    masked = Bert(shape, tensors, device=device)
+    masked_codec = MaskedTokenCodec.read(tokenizer, vocabulary=shape.vocabulary)
+    ref = _refer("builtin:masked", weights, masked_codec.digest, masked, gibbs_sampling.VERSION)
+    return MaskedModel(ref, gibbs_sampling.GibbsSampler(masked, masked_codec, execution.batch, ref.name))
 
 
 def _refer(name: str, weights: Path, tokenizer: str, engine: Gpt2 | Bert, loop: str) -> ModelRef:
     options = local_options(tokenizer, dtype=engine.dtype, device=engine.device, loop=loop)
     return ModelRef(backend="builtin", name=name, revision=file_digest(weights), options=options)
-
-
-_MODELS: Mapping[str, Callable[[Execution], CausalModel | MaskedModel]] = {
-    "causal": load_causal,
-    "masked": load_masked,
-}
-
-
-def _damaged_error(folder: Path) -> ModelError:
-    return ModelError(
-        f"{folder} holds no model of its kind", expected="the shipped one", fix="install evenhand again"
-    )

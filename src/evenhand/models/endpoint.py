@@ -20,7 +20,6 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.http import (
     CompressedResponseError,
     HttpConnection,
-    HttpResponse,
     describe_plain_http,
     make_client,
     read_api_key,
@@ -33,7 +32,6 @@ from evenhand.models.openai_format import (
     INSTRUCTION,
     LONGEST_WAIT,
     OPTIONAL,
-    EndpointTarget,
     HostResponse,
     RetryError,
     TokenBudget,
@@ -97,15 +95,22 @@ class EndpointModel:
         execution: Execution | None = None,
     ) -> None:
         self._target = parse_target(name, chat=chat)
-        _check(self._target, concurrency, timeout, execution or Execution())
-        self._key_env = api_key_env
-        self._concurrency = concurrency
-        self._timeout = timeout
+        if execution is not None and execution.offline and not self._target.is_local:
+            raise InputError(
+                f"{self._target.url} is another host, and the run is offline",
+                expected="a host on this machine",
+                fix="leave --offline out, or name a local server",
+            )
+        if concurrency < 1 or not timeout > 0:
+            raise InputError(
+                f"concurrency is {concurrency} and timeout {timeout}",
+                expected="concurrency of 1 or more, a timeout above 0 seconds",
+                fix="change them",
+            )
+        self._key_env, self._concurrency, self._timeout = api_key_env, concurrency, timeout
         self._budget = TokenBudget(max_tokens_total)
-        self._ssl = httpx.create_ssl_context()
-        self._secret = ""
-        self._has_answered = False
-        self._lock = threading.Lock()
+        self._ssl, self._lock = httpx.create_ssl_context(), threading.Lock()
+        self._secret, self._has_answered = "", False
         self._logged_kinds: set[str] = set()
         self._served_by: dict[str, str] = {}
         options = {"interface": "completions"}
@@ -127,8 +132,7 @@ class EndpointModel:
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they arrive, one for each request and sample."""
-        for _, done in self._iterate_completions([requests], spec):
-            yield done
+        yield from (done for _, done in self._iterate_completions([requests], spec, {}))
 
     def generate_each(
         self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
@@ -140,32 +144,35 @@ class EndpointModel:
         """
         sizes: dict[int, int] = {}
         completions: defaultdict[int, list[Completion]] = defaultdict(list)
-        for place, done in self._iterate_completions(_note_sizes(shards, sizes), spec):
+        for place, done in self._iterate_completions(shards, spec, sizes):
             completions[place].append(done)
             if len(completions[place]) == sizes[place]:
                 yield place, completions.pop(place)
 
     def _iterate_completions(
-        self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
+        self, shards: Iterable[Sequence[Request]], spec: GenerationSpec, sizes: dict[int, int]
     ) -> Iterator[tuple[int, Completion]]:
-        """Completions as they arrive, each with the place of its shard."""
+        """Completions as they arrive, each with the place of its shard, whose size is noted before."""
         self.resolved(spec)
         self._secret = read_api_key(self._key_env)
-        if self._secret and not self._target.is_private:
+        if self._secret and not (self._target.is_local or self._target.url.startswith("https:")):
             self._log_once("key", describe_plain_http(self._key_env, self._target.url))
-        later = (
-            (place, request, sample)
-            for place, requests in enumerate(shards)
-            for request in requests
-            for sample in request.samples
-        )
+        later = _list_jobs(shards, sizes)
         jobs, arrived = _Jobs(), SimpleQueue[_Arrival]()
         # As many again wait their turn, so that no thread waits for the caller.
         first = list(islice(later, 2 * self._concurrency))
         for job in first:
             jobs.put(job)
         expected, workers = len(first), min(self._concurrency, len(first))
-        self._start(jobs, spec, arrived.put, workers=workers)
+        wires: list[HttpConnection] = []
+        threads = [
+            threading.Thread(target=self._work, args=(jobs, spec, arrived.put, wires), daemon=True)
+            for _ in range(workers)
+        ]
+        # One more sees to it that none of them waits for ever.
+        late = partial(close_overdue, wires, threads, seconds=self._timeout)
+        for thread in (*threads, threading.Thread(target=late, daemon=True)):
+            thread.start()
         try:
             while expected:
                 item = arrived.get()
@@ -178,21 +185,11 @@ class EndpointModel:
                 yield item
         finally:
             # Where the caller stops early, what is under way ends and nothing more is sent.
-            _cancel_pending(jobs, workers)
-
-    def _start(
-        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], *, workers: int
-    ) -> None:
-        """Let threads serve the jobs, and one more see to it that none of them waits for ever."""
-        wires: list[HttpConnection] = []
-        threads = [
-            threading.Thread(target=self._work, args=(jobs, spec, put, wires), daemon=True)
-            for _ in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        late = partial(close_overdue, wires, threads, seconds=self._timeout)
-        threading.Thread(target=late, daemon=True).start()
+            with suppress(Empty):
+                while True:
+                    jobs.get_nowait()
+            for _ in range(workers):
+                jobs.put(None)
 
     def _work(
         self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[HttpConnection]
@@ -224,7 +221,10 @@ class EndpointModel:
         except RetryError as error:
             answer = HostResponse(None, None, error.code)
         self._budget.charge(reserved, answer)
-        return _completion(request.id, sample, answer, spec)
+        text, finish, failure, prompt_tokens, new_tokens, _ = answer
+        if text is not None and spec.stop == "sentence" and (end := first_sentence_end(text)) is not None:
+            text, finish = text[:end], "sentence"
+        return Completion(request.id, sample, text, finish, prompt_tokens, new_tokens, failure)
 
     def _ask(self, wire: HttpConnection, body: bytes, prompt: str, tokens: int) -> HostResponse:
         """The answer, after as many attempts as it takes and is allowed."""
@@ -238,12 +238,11 @@ class EndpointModel:
             wait_jitter=FIRST_WAIT,
         ):
             with attempt:
-                response = self._post(wire, body, most)
-                return response if isinstance(response, HostResponse) else self._read(response, prompt)
+                return self._post(wire, body, prompt, most)
         raise AssertionError("stamina returns an answer or raises")
 
-    def _post(self, wire: HttpConnection, body: bytes, most: int) -> HttpResponse | HostResponse:
-        """The response; at once the failure of one that is not read to its end, nor requested again.
+    def _post(self, wire: HttpConnection, body: bytes, prompt: str, most: int) -> HostResponse:
+        """The answer to one attempt; a `RetryError` where another is worth it.
 
         ``most`` are the bytes it may have: as many as what was requested can take.
         """
@@ -265,25 +264,21 @@ class EndpointModel:
                 expected="an OpenAI-compatible host that is running",
                 fix="start the server, or check host and port",
             ) from error
-        return HostResponse(None, None, "too_large") if response.content is None else response
-
-    def _read(self, response: HttpResponse, prompt: str) -> HostResponse:
-        status = response.status
+        status, headers, content = response
+        if content is None:
+            return HostResponse(None, None, "too_large")
         if status == 429 or status >= 500:
-            raise RetryError(
-                f"http_{status}", wait=parse_retry_after(response.headers.get("Retry-After", ""))
-            )
+            raise RetryError(f"http_{status}", wait=parse_retry_after(headers.get("Retry-After", "")))
         if status != 200:
-            return self._handle_refusal(response)
+            return self._handle_refusal(status, content)
         self._has_answered = True
-        answer = read_answer(self._target, response.content or b"", prompt=prompt, secret=self._secret)
+        answer = read_answer(self._target, content, prompt=prompt, secret=self._secret)
         self._served_by.update(answer.served_by)
         return answer
 
-    def _handle_refusal(self, response: HttpResponse) -> HostResponse:
+    def _handle_refusal(self, status: int, content: bytes) -> HostResponse:
         """A request the host will not serve: an error where every one would end so, else a failure."""
-        status = response.status
-        code, message = error_message(response.content or b"", secret=self._secret)
+        code, message = error_message(content, secret=self._secret)
         named = next((field for field in OPTIONAL if field in message), None)
         if not self._has_answered and (status in _FATAL or named):
             raise ModelError(
@@ -304,45 +299,11 @@ class EndpointModel:
             _log.warning("%s", message)
 
 
-def _note_sizes(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> Iterator[Sequence[Request]]:
-    """The shards, noting how many texts each is to have before it is asked."""
+def _list_jobs(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> Iterator[_Job]:
+    """The jobs of the shards, noting how many texts each shard is to have."""
     for place, requests in enumerate(shards):
         sizes[place] = sum(len(request.samples) for request in requests)
-        yield requests
-
-
-def _cancel_pending(jobs: _Jobs, workers: int) -> None:
-    """Take back what nobody has begun, and let the threads go."""
-    with suppress(Empty):
-        while True:
-            jobs.get_nowait()
-    for _ in range(workers):
-        jobs.put(None)
-
-
-def _check(target: EndpointTarget, concurrency: int, timeout: float, execution: Execution) -> None:
-    if execution.offline and not target.is_local:
-        raise InputError(
-            f"{target.url} is another host, and the run is offline",
-            expected="a host on this machine",
-            fix="leave --offline out, or name a local server",
-        )
-    if concurrency < 1 or not timeout > 0:
-        raise InputError(
-            f"concurrency is {concurrency} and timeout {timeout}",
-            expected="concurrency of 1 or more, a timeout above 0 seconds",
-            fix="change them",
-        )
-
-
-def _completion(request_id: str, sample: int, answer: HostResponse, spec: GenerationSpec) -> Completion:
-    text, finish = answer.text, answer.finish
-    end = first_sentence_end(text) if text is not None and spec.stop == "sentence" else None
-    if text is not None and end is not None:
-        text, finish = text[:end], "sentence"
-    return Completion(
-        request_id, sample, text, finish, answer.prompt_tokens, answer.new_tokens, failure=answer.failure
-    )
+        yield from ((place, request, sample) for request in requests for sample in request.samples)
 
 
 def _advice(status: int, field: str | None, *, chat: bool, key_env: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, redirect_stderr
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
@@ -38,16 +38,7 @@ from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.spec_checks import check_control_code
 from evenhand.generation.tokenizer import HubCodec, check_ids
 from evenhand.models.local import CausalModel, MaskedModel, local_options
-from evenhand.tensors.checkpoints import (
-    check_config,
-    raise_model_errors,
-    read_config,
-    read_tensors,
-    require_finite,
-    require_tokenizer,
-    weight_files,
-    weights_digest,
-)
+from evenhand.tensors import checkpoints
 from evenhand.tensors.devices import select_device, select_dtype
 from evenhand.tensors.model_files import ModelFiles, locate_model
 
@@ -89,14 +80,16 @@ def load(
     execution = execution or Execution()
     source = _locate(name, revision, offline=execution.offline)
     device = select_device(execution.device)
-    config = {} if source.gguf else read_config(source.folder)
-    check_config(config, repr(source.name))
-    with _without_progress_bars(), _hub_errors(source):
+    config = {} if source.gguf else checkpoints.read_config(source.folder)
+    checkpoints.check_config(config, repr(source.name))
+    kind = select_dtype(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
+    # Without progress bars: transformers draws them on the standard error, and has no switch for some.
+    with redirect_stderr(StringIO()), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
-            return _load_causal(source, config, dtype, device, execution.batch, control_code)
+            return _load_causal(source, config, kind, device, execution.batch, control_code)
         if control_code is not None:
             check_control_code(control_code, (), source.name)
-        return _load_masked(source, config, dtype, device, execution.batch)
+        return _load_masked(source, config, kind, device, execution.batch)
 
 
 def architecture(config: Mapping[str, object], name: str) -> Kind:
@@ -144,43 +137,40 @@ def _locate(name: str, revision: str | None, *, offline: bool) -> ModelFiles:
 def _load_causal(
     source: ModelFiles,
     config: Mapping[str, object],
-    dtype: str,
+    kind: torch.dtype,
     device: torch.device,
     batch: int | None,
     control_code: str | None,
 ) -> CausalModel:
     """The causal model of a folder (with its ``config.json``) or of a GGUF file."""
-    engine: Engine
+    model: PreTrainedModel | None = None
     if source.gguf:
         file = source.folder / source.gguf
         _check_gguf(file)
-        kind = select_dtype(dtype, device)
         model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
-        shape = Gpt2Shape.of(model.config.to_dict())
-        if shape is None:
-            engine = _wrap(model, source.name)
-        else:
-            engine = Gpt2(shape, model.state_dict(), device=device, dtype=kind)
-        vocabulary = model.config.get_text_config().vocab_size
-        stops = model.generation_config.eos_token_id, model.config.eos_token_id
+        config, vocabulary = model.config.to_dict(), model.config.get_text_config().vocab_size
+        defaults: Mapping[str, object] = model.generation_config.to_dict()
         revision = file_digest(file)
     else:
-        files = weight_files(source.folder)
-        require_tokenizer(source.folder)
-        kind = _stored_dtype(config, dtype, device)
-        shape = Gpt2Shape.of(config)
-        if shape is None:
-            model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
-            engine = _wrap(model, source.name)
-        else:
-            engine = Gpt2(shape, read_tensors(files), device=device, dtype=kind)
+        files = checkpoints.weight_files(source.folder)
+        checkpoints.require_tokenizer(source.folder)
         vocabulary = cast(int, config.get("vocab_size", 0))
         has_defaults = (source.folder / _GENERATION).is_file()
-        defaults = read_config(source.folder, _GENERATION) if has_defaults else {}
-        stops = defaults.get("eos_token_id"), config.get("eos_token_id")
-        revision = source.commit or weights_digest(files)
+        defaults = checkpoints.read_config(source.folder, _GENERATION) if has_defaults else {}
+        revision = source.commit or checkpoints.weights_digest(files)
+    shape = Gpt2Shape.of(config)
+    engine: Engine
+    if shape is not None:
+        tensors = checkpoints.read_tensors(files) if model is None else model.state_dict()
+        engine = Gpt2(shape, tensors, device=device, dtype=kind)
+    else:
+        if model is None:
+            model = _read_model(AutoModelForCausalLM, source, dtype=kind, device=device)
+        engine = HubEngine(model)
+        check_cache(engine, source.name)
     tokenizer = _read_tokenizer(source, vocabulary)
-    codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops, tokenizer.eos_token_id))
+    stops = defaults.get("eos_token_id"), config.get("eos_token_id"), tokenizer.eos_token_id
+    codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops))
     # Only CTRL's tokenizer has such codes.
     known: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
     codes = frozenset(known)
@@ -189,16 +179,6 @@ def _load_causal(
         options["control_code"] = check_control_code(control_code, codes, source.name)
     ref = ModelRef("causal", source.name, revision, options)
     return CausalModel(ref, scheduler.SamplingLoop(engine, codec, batch), control_code, codes)
-
-
-def _wrap(model: PreTrainedModel, name: str) -> Engine:
-    engine = HubEngine(model)
-    check_cache(engine, name)
-    return engine
-
-
-def _stored_dtype(config: Mapping[str, object], dtype: str, device: torch.device) -> torch.dtype:
-    return select_dtype(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
 
 
 def _check_gguf(path: Path) -> None:
@@ -225,18 +205,17 @@ def _end_tokens(*candidates: object) -> frozenset[int]:
 def _load_masked(
     source: ModelFiles,
     config: Mapping[str, object],
-    dtype: str,
+    kind: torch.dtype,
     device: torch.device,
     batch: int | None,
 ) -> MaskedModel:
     """The masked model of a folder with its ``config.json``."""
-    files = weight_files(source.folder)
-    require_tokenizer(source.folder)
-    kind = _stored_dtype(config, dtype, device)
+    files = checkpoints.weight_files(source.folder)
+    checkpoints.require_tokenizer(source.folder)
     shape = BertShape.of(config)
     engine: MaskedEngine
     if shape is not None:
-        engine = Bert(shape, read_tensors(files), device=device, dtype=kind)
+        engine = Bert(shape, checkpoints.read_tensors(files), device=device, dtype=kind)
         vocabulary = shape.vocabulary
     else:
         model = _read_model(AutoModelForMaskedLM, source, dtype=kind, device=device)
@@ -244,7 +223,7 @@ def _load_masked(
         vocabulary = cast(int, model.config.get_text_config().vocab_size)
     codec = _masked_codec(_read_tokenizer(source, vocabulary), source.name, vocabulary)
     options = local_options(codec.digest, dtype=kind, device=device, loop=gibbs_sampling.VERSION)
-    ref = ModelRef("masked", source.name, source.commit or weights_digest(files), options)
+    ref = ModelRef("masked", source.name, source.commit or checkpoints.weights_digest(files), options)
     return MaskedModel(ref, gibbs_sampling.GibbsSampler(engine, codec, batch, source.name))
 
 
@@ -287,7 +266,7 @@ def _read_model(
             fix="save or download the model again",
         )
     torch.nn.Module.to(model, device)
-    require_finite(model.state_dict(), repr(source.name))
+    checkpoints.require_finite(model.state_dict(), repr(source.name))
     return model
 
 
@@ -311,21 +290,11 @@ def _read_tokenizer(source: ModelFiles, vocabulary: int) -> PreTrainedTokenizerB
 
 def _hub_errors(source: ModelFiles) -> AbstractContextManager[None]:
     """Whatever reading raises as an error that names the model."""
-    if source.gguf:
-        return raise_model_errors(
-            f"the file {source.gguf}",
-            expected="a whole GGUF file of a causal language model that transformers knows",
-            fix="download it again, or upgrade gguf and transformers",
-        )
-    return raise_model_errors(
-        f"the folder of the model {source.name!r}",
-        expected=_ACCEPTED,
-        fix="check the files, or upgrade transformers",
+    if not source.gguf:
+        what, fix = f"the folder of the model {source.name!r}", "check the files, or upgrade transformers"
+        return checkpoints.raise_model_errors(what, expected=_ACCEPTED, fix=fix)
+    return checkpoints.raise_model_errors(
+        f"the file {source.gguf}",
+        expected="a whole GGUF file of a causal language model that transformers knows",
+        fix="download it again, or upgrade gguf and transformers",
     )
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    """Without progress bars: transformers draws them on the standard error, and has no switch for some."""
-    with redirect_stderr(StringIO()):
-        yield

@@ -25,12 +25,8 @@ END, PAD, CLS, SEP, MASK = range(len(SPECIAL_TOKENS))
 def hub_folder(source: Path, target: Path, *, tokenizer_file: Path) -> None:
     """Write the int8 (or float16) model of `source` in float32, for transformers: the very same numbers."""
     config = json.loads(read_text(source / "config.json"))
-    write_hub_folder(target, read_weights(source), config, Tokenizer.from_file(str(tokenizer_file)))
-
-
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Return a folder's weights in float32, whether stored as float16 or int8."""
-    return int8_weights.load_dequantised(folder / WEIGHTS)
+    tensors = int8_weights.load_dequantised(source / WEIGHTS)
+    write_hub_folder(target, tensors, config, Tokenizer.from_file(str(tokenizer_file)))
 
 
 def write_hub_folder(
@@ -42,7 +38,14 @@ def write_hub_folder(
     save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
     apply_umask(folder / WEIGHTS)
     write_json(folder / "config.json", {key: value for key, value in config.items() if key != OWN_KEY})
-    write_json(folder / "tokenizer_config.json", _tokenizer_config(config))
+    names = {"bos": END, "eos": END, "unk": END, "pad": PAD, "cls": CLS, "sep": SEP, "mask": MASK}
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": config.get("n_positions", config.get("max_position_embeddings")),
+        "clean_up_tokenization_spaces": False,
+        **{f"{name}_token": SPECIAL_TOKENS[index] for name, index in names.items()},
+    }
+    write_json(folder / "tokenizer_config.json", settings)
     if config["model_type"] == "bert":
         frame_texts(bpe)
     bpe.save(str(folder / "tokenizer.json"), pretty=False)
@@ -60,14 +63,3 @@ def frame_texts(tokenizer: Tokenizer) -> None:
 def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Write a JSON file of that layout."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-
-
-def _tokenizer_config(config: Mapping[str, object]) -> dict[str, object]:
-    """Return what `AutoTokenizer` needs beside tokenizer.json."""
-    names = {"bos": END, "eos": END, "unk": END, "pad": PAD, "cls": CLS, "sep": SEP, "mask": MASK}
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": config.get("n_positions", config.get("max_position_embeddings")),
-        "clean_up_tokenization_spaces": False,
-        **{f"{name}_token": SPECIAL_TOKENS[index] for name, index in names.items()},
-    }

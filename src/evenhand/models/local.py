@@ -70,7 +70,12 @@ class CausalModel:
         Every token is scored once, the first one after the tokenizer's start token. A text longer than the
         context is read in windows that share one token. An empty text is (0.0, 0).
         """
-        rows = [self._windows(tokens) for tokens in self._prepend_start(texts)]
+        start, size = self.loop.codec.start, self.loop.engine.context
+        heads = [] if start is None else [start]
+        rows = [
+            [tokens[at : at + size] for at in range(0, len(tokens) - 1, size - 1)]
+            for tokens in ([*heads, *words] for words in self._words(texts))
+        ]
         parts = iter(self.loop.engine.log_probs([window for windows in rows for window in windows]))
         return [_total([next(parts) for _ in windows]) for windows in rows]
 
@@ -99,15 +104,6 @@ class CausalModel:
     def _words(self, texts: Sequence[str]) -> list[list[int]]:
         start = self.loop.codec.start
         return [row[1:] if row[:1] == [start] else row for row in self.loop.codec.encode(texts)]
-
-    def _prepend_start(self, texts: Sequence[str]) -> list[list[int]]:
-        start = self.loop.codec.start
-        rows = self.loop.codec.encode(texts)
-        return [row if start is None or row[:1] == [start] else [start, *row] for row in rows]
-
-    def _windows(self, tokens: Sequence[int]) -> list[Sequence[int]]:
-        size = self.loop.engine.context
-        return [tokens[at : at + size] for at in range(0, len(tokens) - 1, size - 1)]
 
 
 def _total(parts: Sequence[torch.Tensor]) -> tuple[float, int]:

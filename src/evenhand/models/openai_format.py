@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from evenhand.core.digests import Json
@@ -42,11 +42,6 @@ class EndpointTarget:
     model: str
     chat: bool
     is_local: bool
-
-    @property
-    def is_private(self) -> bool:
-        """Whether nobody between here and the host can read along."""
-        return self.is_local or self.url.startswith("https:")
 
     @property
     def name(self) -> str:
@@ -83,14 +78,9 @@ def parse_target(name: str, *, chat: bool | None) -> EndpointTarget:
             expected=f"{_ACCEPTED}, without a query",
             fix="take the part after '?' out of the URL",
         )
-    if not address:
-        raise InputError(
-            "the endpoint has no URL", expected=_ACCEPTED, fix="write the URL, a # and the model"
-        )
     if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-        raise InputError(
-            f"{name!r} is no endpoint", expected=_ACCEPTED, fix="write the URL, a # and the model"
-        )
+        problem = f"{name!r} is no endpoint" if address else "the endpoint has no URL"
+        raise InputError(problem, expected=_ACCEPTED, fix="write the URL, a # and the model")
     path = parts.path.rstrip("/")
     says_chat = True if path.endswith(_CHAT) else False if path.endswith(_PLAIN) else None
     if chat is not None and says_chat is not None and chat != says_chat:
@@ -133,10 +123,7 @@ def request_body(target: EndpointTarget, prompt: str, spec: GenerationSpec, *, s
     if spec.repetition_penalty != 1:
         body |= dict.fromkeys(("repetition_penalty", "repeat_penalty"), spec.repetition_penalty)
     if target.chat:
-        body["messages"] = [
-            {"role": "system", "content": INSTRUCTION},
-            {"role": "user", "content": prompt},
-        ]
+        body["messages"] = [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": prompt}]
     else:
         body["prompt"] = prompt
     return json.dumps(body).encode("utf-8")
@@ -158,7 +145,7 @@ def read_answer(target: EndpointTarget, content: bytes, *, prompt: str, secret: 
         finish = choice.get("finish_reason")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return HostResponse(None, None, "bad_answer")
-    tokens = _usage(body)
+    tokens = _count(body, "prompt_tokens"), _count(body, "completion_tokens")
     if finish == "content_filter":
         return HostResponse(None, None, "content_filter", *tokens)
     if refusal:
@@ -169,7 +156,11 @@ def read_answer(target: EndpointTarget, content: bytes, *, prompt: str, secret: 
         text = text.removeprefix(prompt)
     known = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
     text = redact_key(_whole(text), secret=secret)
-    return HostResponse(text, known, None, *tokens, served_by=_server_info(body, secret))
+    names = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
+    served_by = {
+        key: sanitize_message(name, secret=secret) for key, name in names.items() if isinstance(name, str)
+    }
+    return HostResponse(text, known, None, *tokens, served_by=served_by)
 
 
 def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
@@ -182,17 +173,11 @@ def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
     return sanitize_message(code, secret=secret), sanitize_message(message, secret=secret)
 
 
-def _usage(body: Mapping[str, object]) -> tuple[int | None, int | None]:
-    usage = body.get("usage")
-    if not isinstance(usage, dict):
-        return None, None
-    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-
-
-def _count(value: object) -> int | None:
+def _count(body: Mapping[str, object], name: str) -> int | None:
     """A number of tokens that a table can hold; JSON's true is an int to Python, and no count."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT
-    return cast(int, value) if is_count else None
+    usage = body.get("usage")
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if type(count) is int and 0 <= count <= _LARGEST_COUNT else None
 
 
 def _whole(text: str) -> str:
@@ -203,24 +188,16 @@ def _whole(text: str) -> str:
     return text
 
 
-def _server_info(body: Mapping[str, object], secret: str) -> Mapping[str, str]:
-    info = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
-    return {
-        key: sanitize_message(value, secret=secret) for key, value in info.items() if isinstance(value, str)
-    }
-
-
 LONGEST_WAIT: Final = 60.0
 """Seconds; a host that asks for a longer pause is not waited for."""
 
 
+@dataclass(eq=False)
 class RetryError(Exception):
     """A failure that may pass."""
 
-    def __init__(self, code: str, *, wait: float | None = None) -> None:
-        super().__init__(code)
-        self.code = code
-        self.wait = wait
+    code: str
+    wait: float | None = None
 
 
 def close_overdue(
@@ -262,10 +239,8 @@ class TokenBudget:
 
 def retry_pause(error: Exception) -> bool | float:
     """Whether an error is worth another attempt, or the seconds the host asked for."""
-    if not isinstance(error, RetryError):
-        return False
-    if error.wait is None:
-        return True
+    if not isinstance(error, RetryError) or error.wait is None:
+        return isinstance(error, RetryError)
     return error.wait if error.wait <= LONGEST_WAIT else False
 
 

@@ -22,13 +22,37 @@ _MASK = "XYZ "
 _ID = "prompt_id"
 _SENTENCE = 3
 """Words of a first line that is a text: names of columns have fewer."""
-
-
 _Texts = Callable[[Request], Sequence[str | None]]
 """What a file holds for a prompt, in the file's order."""
 
 
-class ReplayModel:
+class _StoredTexts:
+    """A model whose texts are there already; ``texts`` are those of a prompt, in order."""
+
+    missing = "not_in_file"
+    """The failure of a sample that is not there."""
+
+    def __init__(self, ref: ModelRef, texts: _Texts) -> None:
+        self.ref, self._texts = ref, texts
+
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """The stored texts without their prompts, one for each request and sample."""
+        for request in requests:
+            texts = self._texts(request)
+            for sample in request.samples:
+                text = texts[sample] if sample < len(texts) else None
+                if text is not None:
+                    yield Completion(request.id, sample, text.removeprefix(request.text), "replayed")
+                else:
+                    failure = "null_text" if sample < len(texts) else self.missing
+                    yield Completion(request.id, sample, None, None, failure=failure)
+
+    def pace(self, spec: GenerationSpec) -> float:
+        """Without end: nothing is written."""
+        return math.inf
+
+
+class ReplayModel(_StoredTexts):
     """Gives back the texts a file holds for a prompt: sample *i* is the *i*-th of them, in the file's order.
 
     A text that begins with its prompt gives what follows it. A sample the file does not have fails with
@@ -49,22 +73,11 @@ class ReplayModel:
     ) -> None:
         path = user_path(name)
         if (text, prompt, id) == ("text", "prompt", None) and _is_lines(path):
-            self._texts, options = _read_lines(path), {"layout": "lines"}
+            texts, options = _read_lines(path), {"layout": "lines"}
         else:
-            self._texts, key = _read_table(path, text=text, prompt=prompt, id=id)
+            texts, key = _read_table(path, text=text, prompt=prompt, id=id)
             options = {"text": text, "key": key}
-        self.ref = ModelRef("replay", name, file_digest(path), options)
-
-    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """The stored texts, one for each request and sample."""
-        for request in requests:
-            texts = self._texts(request)
-            for sample in request.samples:
-                yield _completion(request, sample, texts)
-
-    def pace(self, spec: GenerationSpec) -> float:
-        """Without end: nothing is written."""
-        return math.inf
+        super().__init__(ModelRef("replay", name, file_digest(path), options), texts)
 
     def samples(self, requests: Sequence[Request]) -> int:
         """The most texts the file holds for one of the prompts."""
@@ -124,20 +137,11 @@ def _is_lines(path: Path) -> bool:
     return len(first.rpartition("\t")[2].split()) >= _SENTENCE
 
 
-def _completion(request: Request, sample: int, texts: Sequence[str | None]) -> Completion:
-    if sample >= len(texts):
-        return Completion(request.id, sample, None, None, failure="not_in_file")
-    text = texts[sample]
-    if text is None:
-        return Completion(request.id, sample, None, None, failure="null_text")
-    return Completion(request.id, sample, text.removeprefix(request.text), "replayed")
-
-
 NAME: Final = "wikipedia"
 """What ``--model`` calls the human texts of the run's own suite."""
 
 
-class HumanModel:
+class HumanModel(_StoredTexts):
     """The human baseline of a suite: for each prompt the text a person wrote, without the prompt.
 
     There is one text a prompt: a second sample fails with ``no_human_text``, as does a prompt without one.
@@ -146,23 +150,12 @@ class HumanModel:
         suite: A suite that brings human texts, such as BOLD with its Wikipedia sentences.
     """
 
+    missing = "no_human_text"
+
     def __init__(self, suite: HumanSuite) -> None:
-        self._texts = suite.human_texts()
-        self.ref = ModelRef("human", suite.human_name, suite.info.digest)
-
-    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """The stored text of each request."""
-        for request in requests:
-            text = self._texts.get(request.id)
-            for sample in request.samples:
-                if text is None or sample:
-                    yield Completion(request.id, sample, None, None, failure="no_human_text")
-                else:
-                    yield Completion(request.id, sample, text.removeprefix(request.text), "replayed")
-
-    def pace(self, spec: GenerationSpec) -> float:
-        """Without end: nothing is written."""
-        return math.inf
+        texts = {name: [text] for name, text in suite.human_texts().items()}
+        ref = ModelRef("human", suite.human_name, suite.info.digest)
+        super().__init__(ref, lambda request: texts.get(request.id, []))
 
 
 def load(name: str = "", *, suite: str = "", execution: Execution | None = None) -> HumanModel:

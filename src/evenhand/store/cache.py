@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -28,8 +28,6 @@ from evenhand.store.table_files import PARQUET_ERRORS
 Kind = Literal["generations", "scores", "rates"]
 
 _log = logging.getLogger(__name__)
-_LIMIT = 900
-"""Keys per query; SQLite's historic bound on variables is 999."""
 _ERRORS = (sqlite3.Error, ValueError, OverflowError)
 """What a damaged file raises: not even its error messages need be UTF-8."""
 
@@ -49,20 +47,17 @@ class ContentCache:
         self._connection = self._open()
 
     def get_many(self, kind: Kind, keys: Sequence[str]) -> dict[str, Json]:
-        """The values that are there, by key."""
+        """The values that are there, by key; a row that does not hold JSON is a miss."""
         values: dict[str, Json] = {}
         if self._connection is None:
             return values
-        for start in range(0, len(keys), _LIMIT):
-            part = list(keys[start : start + _LIMIT])
-            marks = ",".join("?" * len(part))
-            query = f"SELECT key, value FROM {kind} WHERE key IN ({marks})"
-            try:
-                rows = self._connection.execute(query, part).fetchall()
-            except _ERRORS as error:
-                self._give_up(error)
-                break
-            values.update(_parse_rows(rows))
+        query = f"SELECT key, value FROM {kind} WHERE key IN (SELECT value FROM json_each(?))"
+        try:
+            for key, value in self._connection.execute(query, [json.dumps(list(keys))]):
+                with contextlib.suppress(ValueError, TypeError, RecursionError):
+                    values[key] = json.loads(value)
+        except _ERRORS as error:
+            self._give_up(error)
         return values
 
     def rate(self, key: str) -> float | None:
@@ -88,7 +83,7 @@ class ContentCache:
             self._connection = None
 
     def _open(self) -> sqlite3.Connection | None:
-        connection: sqlite3.Connection | None = None
+        connection = None
         try:
             # Texts of models may be private to the user.
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -112,18 +107,11 @@ class ContentCache:
         self.close()
 
 
-def _parse_rows(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Json]]:
-    """The rows that hold JSON: a damaged one is a miss."""
-    for key, value in rows:
-        with contextlib.suppress(ValueError, TypeError, RecursionError):
-            yield key, json.loads(value)
-
-
 def clear_cache(folder: Path | None = None) -> int:
     """Delete the cache and return the bytes freed."""
-    base = (folder or cache_folder()) / "cache.sqlite"
     freed = 0
-    for path in (base, base.with_name(base.name + "-wal"), base.with_name(base.name + "-shm")):
+    for end in ("", "-wal", "-shm"):
+        path = (folder or cache_folder()) / f"cache.sqlite{end}"
         if path.exists():
             freed += path.stat().st_size
             try:

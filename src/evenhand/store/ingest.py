@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,7 @@ import polars as pl
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS, Group, Mask, Mention, Prompt
-from evenhand.store.schemas import GENERATIONS
+from evenhand.store.schemas import EVERY_SCHEMA
 from evenhand.store.table_files import require_columns
 
 
@@ -48,11 +49,8 @@ class ColumnLayout:
 
     def identity(self) -> dict[str, Json]:
         """What goes into the identity of a run."""
-        fields: dict[str, Json] = asdict(self)
-        for name in ("strata", "failure"):
-            if not fields[name]:
-                del fields[name]
-        return fields
+        unused = {name for name in ("strata", "failure") if not getattr(self, name)}
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
 @dataclass(slots=True)
@@ -66,7 +64,7 @@ class IngestedTexts:
 
     def generations(self) -> pl.DataFrame:
         """The texts as a table of generations."""
-        return pl.DataFrame(self.rows, schema=dict(GENERATIONS))
+        return pl.DataFrame(self.rows, schema=EVERY_SCHEMA["generations"])
 
 
 def check_layout(table: pl.DataFrame, layout: ColumnLayout, path: Path) -> None:
@@ -86,30 +84,25 @@ def check_layout(table: pl.DataFrame, layout: ColumnLayout, path: Path) -> None:
                 expected="any other name",
                 fix="rename that group",
             )
-    if layout.id:
-        _check_ids(table, layout.id, path)
-
-
-def group_names(table: pl.DataFrame, column: str) -> set[str]:
-    """The groups a column names; white space around a name does not make another group."""
-    return set(table[column].drop_nulls().str.strip_chars().unique()) - {""}
-
-
-def _check_ids(table: pl.DataFrame, column: str, path: Path) -> None:
-    ids = table[column]
+    ids = table[layout.id] if layout.id else pl.Series(dtype=pl.String)
     if ids.null_count():
         raise InputError(
-            f"column {column!r} of {path} has {ids.null_count()} empty ids",
+            f"column {layout.id!r} of {path} has {ids.null_count()} empty ids",
             expected="an id per row",
             fix="fill them",
         )
     doubled = ids.filter(ids.is_duplicated())
     if not doubled.is_empty():
         raise InputError(
-            f"column {column!r} of {path} repeats {doubled.n_unique()} ids, first {doubled[0]!r}",
+            f"column {layout.id!r} of {path} repeats {doubled.n_unique()} ids, first {doubled[0]!r}",
             expected="ids that occur once",
             fix="choose another column with --id, or leave it out to number the rows",
         )
+
+
+def group_names(table: pl.DataFrame, column: str) -> set[str]:
+    """The groups a column names; white space around a name does not make another group."""
+    return set(table[column].drop_nulls().str.strip_chars().unique()) - {""}
 
 
 def count_copies(table: pl.DataFrame, layout: ColumnLayout) -> int:
@@ -137,7 +130,11 @@ def read_texts(table: pl.DataFrame, layout: ColumnLayout, name: str) -> Ingested
         for axis, column in layout.groups.items():
             if not (row[column] or "").strip():
                 texts.without_group[axis] = texts.without_group.get(axis, 0) + 1
-        failure = (row[layout.failure] if layout.failure else None) or _failure(continuation)
+        failure = row[layout.failure] if layout.failure else None
+        if continuation is None or not continuation.strip():
+            failure = failure or "empty_text"
+        elif "\ufffd" in continuation:
+            failure = failure or "invalid_utf8"
         texts.rows.append(
             {
                 "id": row[layout.id] if layout.id else str(number),
@@ -186,10 +183,8 @@ def _mentions(cell: str | None) -> Iterator[Mention]:
         return
     words: object = None
     if cell.startswith("["):
-        try:
+        with suppress(json.JSONDecodeError):
             words = json.loads(cell)
-        except json.JSONDecodeError:
-            words = None
     listed = words if isinstance(words, list) else cell.split(";")
     yield from (mention for word in listed if (mention := parse_mention(word)).text)
 
@@ -202,9 +197,3 @@ def parse_mention(word: object) -> Mention:
     return Mention(
         str(word.get("text") or "").strip(), mask=mask, whole_word=bool(word.get("whole_word", True))
     )
-
-
-def _failure(text: str | None) -> str | None:
-    if text is None or not text.strip():
-        return "empty_text"
-    return "invalid_utf8" if "\ufffd" in text else None

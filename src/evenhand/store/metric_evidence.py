@@ -89,21 +89,17 @@ def format_evidence(spec: str, info: MetricInfo) -> str:
     """The card's section on people; empty without entries. Results of other versions are labelled."""
     lines: list[str] = []
     for entry in read_evidence(spec):
-        same = entry.get("identity") == info.identity()
-        lines += _entry(entry, "" if same else ", for another version or weights of this metric")
+        human, measures = entry.get("human"), entry.get("measures")
+        labels = human if isinstance(human, dict) else {}
+        is_same = entry.get("identity") == info.identity()
+        remark = "" if is_same else ", for another version or weights of this metric"
+        head = f"{entry.get('date')}: `{labels.get('file')}`, question {labels.get('question')}{remark}"
+        lines += [f"- **{head}**"] + [
+            f"    - `{row.get('output')}` {_format_measures(row)}"
+            for row in (measures if isinstance(measures, list) else [])
+            if isinstance(row, dict) and row.get("measure") in _SHOWN
+        ]
     return "\n".join(["## Against people, on this machine", "", *lines]) if lines else ""
-
-
-def _entry(entry: Evidence, remark: str) -> list[str]:
-    human = entry.get("human")
-    labels = human if isinstance(human, dict) else {}
-    head = f"{entry.get('date')}: `{labels.get('file')}`, question {labels.get('question')}{remark}"
-    lines = [f"- **{head}**"]
-    measures = entry.get("measures")
-    for row in measures if isinstance(measures, list) else []:
-        if isinstance(row, dict) and row.get("measure") in _SHOWN:
-            lines.append(f"    - `{row.get('output')}` {_format_measures(row)}")
-    return lines
 
 
 def _format_measures(row: Mapping[str, Json]) -> str:

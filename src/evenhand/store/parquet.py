@@ -23,7 +23,6 @@ import polars as pl
 
 from evenhand.core.regular_files import open_regular
 
-_MAGIC: Final = b"PAR1"
 _MOST_FOOTER: Final = 1 << 26
 """Bytes of a footer; walking it takes twenty times as much memory."""
 _MOST_HEADER: Final = 1 << 28
@@ -43,7 +42,8 @@ Fields = Mapping[int, object]
 
 def scan_parquet(*paths: Path | str) -> pl.LazyFrame:
     """The rows of files, one after another, read when they are used."""
-    return pl.scan_parquet([_literal(path) for path in paths], glob=False, hive_partitioning=False)
+    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
+    return pl.scan_parquet([Path(path).absolute() for path in paths], glob=False, hive_partitioning=False)
 
 
 def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -54,15 +54,7 @@ def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.D
 
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path | str) -> None:
     """Write rows to a file; lazy ones are streamed."""
-    if isinstance(rows, pl.LazyFrame):
-        rows.sink_parquet(_literal(path))
-    else:
-        rows.write_parquet(_literal(path))
-
-
-def _literal(path: Path | str) -> Path:
-    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
-    return Path(path).absolute()
+    (rows.sink_parquet if isinstance(rows, pl.LazyFrame) else rows.write_parquet)(Path(path).absolute())
 
 
 class Page(NamedTuple):
@@ -101,14 +93,6 @@ class ParquetHeaders(NamedTuple):
     columns: dict[str, ParquetColumn]
 
 
-class _Leaf(NamedTuple):
-    """A column as Parquet stores it: of lists and structs each part is one."""
-
-    column: str
-    width: int
-    """Bytes of a value where all have the same number, else 0."""
-
-
 class _EndsEarlyError(ValueError):
     """More bytes are needed, where there are any."""
 
@@ -117,7 +101,14 @@ def check_parquet(path: Path | str) -> ParquetHeaders:
     """What the headers of a file say; a ValueError where they contradict its size or each other."""
     size = os.path.getsize(path)
     with open_regular(path) as file:
-        footer = _footer(file, size)
+        file.seek(max(0, size - 8))
+        length, mark = struct.unpack("<I4s", file.read(8).rjust(8))
+        if mark != b"PAR1":
+            raise ValueError("it does not end as Parquet does")
+        if length > min(size - 12, _MOST_FOOTER):
+            raise ValueError(f"its footer would have {length:,} bytes")
+        file.seek(size - 8 - length)
+        footer = _Compact(file.read(length)).struct()
         columns: dict[str, ParquetColumn] = {}
         leaves = list(_leaves(_list(footer.get(2)), columns))
         stored = 0
@@ -125,14 +116,18 @@ def check_parquet(path: Path | str) -> ParquetHeaders:
             rows, chunks = _number(_fields(group), 3), _list(_fields(group).get(1))
             if len(chunks) != len(leaves):
                 raise ValueError(f"a group of rows has {len(chunks):,} columns, the table {len(leaves):,}")
-            for leaf, chunk in zip(leaves, chunks, strict=True):
-                _read_chunk(file, _fields(_fields(chunk).get(3)), rows, size, leaf, columns[leaf.column])
+            for (name, width), chunk in zip(leaves, chunks, strict=True):
+                _read_chunk(file, _fields(_fields(chunk).get(3)), rows, size, width, columns[name])
             stored += rows
     return ParquetHeaders(max(stored, _number(footer, 3)), columns)
 
 
-def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterator[_Leaf]:
-    """The stored columns in their order; adds the columns they belong to. The first element is the table."""
+def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterator[tuple[str, int]]:
+    """The stored columns in their order, of lists and structs each part; the first element is the table.
+
+    Each comes with the name of the column it belongs to, which is added, and the bytes of a value where all
+    have the same number, else 0.
+    """
     column, left = "", list[int]()
     for element in elements[1:]:
         fields = _fields(element)
@@ -148,25 +143,13 @@ def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterat
         if children:
             left.append(children)
         else:
-            yield _Leaf(column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0)
+            yield column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0
         while left and left[-1] == 0:
             left.pop()
 
 
-def _footer(file: BinaryIO, size: int) -> Fields:
-    file.seek(max(0, size - 8))
-    tail = file.read(8)
-    if len(tail) < 8 or tail[4:] != _MAGIC:
-        raise ValueError("it does not end as Parquet does")
-    length = struct.unpack("<I", tail[:4])[0]
-    if length > min(size - 12, _MOST_FOOTER):
-        raise ValueError(f"its footer would have {length:,} bytes")
-    file.seek(size - 8 - length)
-    return _Compact(file.read(length)).struct()
-
-
 def _read_chunk(
-    file: BinaryIO, chunk: Fields, rows: int, size: int, leaf: _Leaf, column: ParquetColumn
+    file: BinaryIO, chunk: Fields, rows: int, size: int, width: int, column: ParquetColumn
 ) -> None:
     """Add the pages of a part of a column; they must lie in the file and hold as many values as it has."""
     values, stored = _number(chunk, 5), _number(chunk, 7)
@@ -184,7 +167,7 @@ def _read_chunk(
         if place > start + stored or unpacked > _MOST_PAGE:
             raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
         if count := _values(page, unpacked):
-            column.pages.append(Page(count, max(unpacked, count * leaf.width)))
+            column.pages.append(Page(count, max(unpacked, count * width)))
         else:
             column.dictionaries += unpacked
         left -= count
@@ -268,37 +251,29 @@ class _Compact:
                 return self._byte()
             case 4 | 5 | 6:
                 return self._zigzag()
-            case 7:
-                return self._bytes(8)
-            case 8:
-                return self._bytes(self._varint())
+            case 7 | 8:
+                return self._bytes(8 if kind == 7 else self._varint())
             case 9 | 10:
-                return self._list()
+                head = self._byte()
+                return self._items(self._varint() if head >> 4 == 15 else head >> 4, head & 15)
             case 11:
-                self._map()
-                return None
+                count = self._varint()
+                kinds = self._byte() if count else 0
+                return self._items(count, kinds >> 4, kinds & 15)
             case 12:
                 return self.struct()
             case _:
                 raise ValueError("its headers cannot be read")
 
-    def _list(self) -> list[object]:
-        head = self._byte()
-        count = self._varint() if head >> 4 == 15 else head >> 4
-        return [value for (value,) in self._items(count, head & 15)]
-
-    def _map(self) -> None:
-        count = self._varint()
-        kinds = self._byte() if count else 0
-        list(self._items(count, kinds >> 4, kinds & 15))
-
-    def _items(self, count: int, *kinds: int) -> Iterator[list[object]]:
+    def _items(self, count: int, *kinds: int) -> list[object]:
+        """The values of a list, or the keys and values of a map in turn."""
         self._require(count)
         self._depth += 1
-        for _ in range(count):
-            # In a list a truth value is a byte of its own.
-            yield [self._byte() if kind in (1, 2) else self._value(kind) for kind in kinds]
+        # Here a truth value is a byte of its own, as a number of kind 3 is.
+        read = [3 if kind in (1, 2) else kind for kind in kinds]
+        items = [self._value(kind) for _ in range(count) for kind in read]
         self._depth -= 1
+        return items
 
     def _zigzag(self) -> int:
         value = self._varint()
@@ -306,14 +281,12 @@ class _Compact:
 
     def _varint(self) -> int:
         value = shift = 0
-        while True:
-            byte = self._byte()
+        while (byte := self._byte()) > 127:
             value |= (byte & 127) << shift
-            if byte < 128:
-                return value
             shift += 7
             if shift > 63:
                 raise ValueError("its headers hold an endless number")
+        return value | byte << shift
 
     def _bytes(self, size: int) -> bytes:
         self._require(size)
@@ -321,9 +294,7 @@ class _Compact:
         return self._data[self.at - size : self.at]
 
     def _byte(self) -> int:
-        self._require(1)
-        self.at += 1
-        return self._data[self.at - 1]
+        return self._bytes(1)[0]
 
     def _require(self, size: int) -> None:
         if size > len(self._data) - self.at:

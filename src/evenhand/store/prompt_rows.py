@@ -5,42 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
 from evenhand.core.digests import canonical_json
 from evenhand.core.records import Group, Mention, Prompt
-from evenhand.store.schemas import PROMPTS
+from evenhand.store.schemas import EVERY_SCHEMA
 
 
 def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
     """One row per prompt."""
     # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
-    of_fields = list(zip(*map(attrgetter(*PROMPTS), prompts), strict=True)) or [()] * len(PROMPTS)
-    columns: dict[str, Any] = dict(zip(PROMPTS, of_fields, strict=True))
+    listed, schema = list(prompts), EVERY_SCHEMA["prompts"]
+    columns: dict[str, Any] = {name: [getattr(prompt, name) for prompt in listed] for name in schema}
     for name in ("groups", "mentions"):
         columns[name] = _lists(columns[name], name)
     for name in ("fills", "meta"):
         columns[name] = [canonical_json(dict(values)) if values else "{}" for values in columns[name]]
-    return pl.DataFrame(columns, schema=dict(PROMPTS))
+    return pl.DataFrame(columns, schema=schema)
 
 
 def _lists(records: Sequence[Sequence[Group | Mention]], column: str) -> pl.Series:
     """The records of each prompt as a column of lists, built from flat columns: dicts take minutes."""
-    kind = PROMPTS[column]
-    assert isinstance(kind, pl.List)
-    assert isinstance(kind.inner, pl.Struct)
-    names = [field.name for field in kind.inner.fields]
-    flat = pl.DataFrame(
-        {
-            "row": [row for row, part in enumerate(records) for _ in part],
-            **{name: [getattr(record, name) for part in records for record in part] for name in names},
-        },
-        schema={"row": pl.Int64(), **{field.name: field.dtype for field in kind.inner.fields}},
-    )
-    grouped = flat.group_by("row", maintain_order=True).agg(pl.struct(names).alias(column))
+    kind = cast(pl.List, EVERY_SCHEMA["prompts"][column])
+    parts = cast(pl.Struct, kind.inner).to_schema()
+    of_row = {"row": [row for row, part in enumerate(records) for _ in part]}
+    of_part = {name: [getattr(record, name) for part in records for record in part] for name in parts}
+    flat = pl.DataFrame(of_row | of_part, schema={"row": pl.Int64(), **parts})
+    grouped = flat.group_by("row", maintain_order=True).agg(pl.struct(*parts).alias(column))
     rows = pl.DataFrame({"row": pl.int_range(len(records), eager=True)})
     return rows.join(grouped, on="row", how="left", maintain_order="left")[column].fill_null([])
 

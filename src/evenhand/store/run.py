@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,12 +34,8 @@ REDO_HINT = (
 REPORTS = ("html", "json", "md")
 """The forms of the report."""
 
-_PARTS: Mapping[str, type[dict[str, Any]] | type[list[Any]]] = {
-    **dict.fromkeys(
-        ("identity", "stages", "suites", "metrics", "config", "corpora", "view", "hardware"), dict
-    ),
-    **dict.fromkeys(("warnings", "growth"), list),
-}
+_OBJECTS = ("identity", "stages", "suites", "metrics", "config", "corpora", "view", "hardware")
+_LISTS = ("warnings", "growth")
 """What the parts of a manifest are, where it has them."""
 Manifest = dict[str, Any]
 """The parsed ``run.json``; its keys are documented in ``docs/reference/run-folder.md``."""
@@ -126,15 +122,16 @@ def read_manifest(folder: Path) -> Manifest:
             fix="choose another folder with --out",
         ) from error
     if version != FORMAT:
+        age = "a newer" if isinstance(version, int) and version > FORMAT else "an earlier"
         raise RunFolderError(
-            f"{folder} has run format {str(version)[:40]}, of {_age(version)} evenhand",
+            f"{folder} has run format {str(version)[:40]}, of {age} evenhand",
             expected=f"format {FORMAT}, which evenhand {__version__} reads and writes",
             fix=REDO_HINT,
         )
-    for name, kind in _PARTS.items():
-        if not isinstance(manifest.get(name, kind()), kind):
+    for name, part in manifest.items():
+        if not isinstance(part, dict if name in _OBJECTS else list if name in _LISTS else object):
             raise RunFolderError(
-                f"{file} is damaged: {name!r} is {str(manifest[name])[:80]!r}",
+                f"{file} is damaged: {name!r} is {str(part)[:80]!r}",
                 expected=f"the {MANIFEST} that evenhand wrote",
                 fix=REDO_HINT,
             )
@@ -163,10 +160,6 @@ def run_errors(*runs: Run | Path | str) -> Iterator[None]:
             fix=f"{REDO_HINT}. Where nobody changed the folder, report this: "
             "EVENHAND_DEBUG=1 shows the trace",
         ) from error
-
-
-def _age(version: object) -> str:
-    return "a newer" if isinstance(version, int) and version > FORMAT else "an earlier"
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 
 import polars as pl
 from filelock import FileLock, Timeout
@@ -57,8 +56,12 @@ class FolderLock:
             with storage_errors(self._folder):
                 self._lock.acquire(timeout=0)
         except Timeout as error:
+            holder = ""
+            with contextlib.suppress(OSError), open_regular(self._folder / HOLDER) as file:
+                holder = file.readline(_LONGEST).decode("utf-8", "replace").strip()
+            who = f" ({holder})" if holder and holder.isprintable() else ""
             raise RunFolderError(
-                f"another process is {doing} {self._folder}{self._holder()}",
+                f"another process is {doing} {self._folder}{who}",
                 expected="one process per folder",
                 fix="wait for it, or choose another folder with --out",
             ) from error
@@ -75,15 +78,6 @@ class FolderLock:
             with contextlib.suppress(OSError):
                 (self._folder / name).unlink(missing_ok=True)
         self._lock.release()
-
-    def _holder(self) -> str:
-        """Who holds the folder, as far as they said so."""
-        try:
-            with open_regular(self._folder / HOLDER) as file:
-                holder = file.readline(_LONGEST).decode("utf-8", "replace").strip()
-        except OSError:
-            return ""
-        return f" ({holder})" if holder.isprintable() and holder else ""
 
 
 def foreign_names(folder: Path) -> set[str]:
@@ -110,7 +104,9 @@ class RunFolder:
         self._lock = FolderLock(path)
         self._lock.acquire("working in")
         try:
-            self._sweep_shards()
+            for shards in _real_folders(path / "shards"):
+                for stage in _real_folders(*shards.iterdir()):
+                    remove_temporary(stage)
             if fresh:
                 self._clear(identity)
             self.manifest = self._resume(identity) if (path / MANIFEST).exists() else _new_manifest(identity)
@@ -121,9 +117,7 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.release()
 
     def save_manifest(self) -> None:
@@ -160,11 +154,9 @@ class RunFolder:
 
     def join_shards(self, name: str, stage: str, keys: Sequence[str]) -> None:
         """Write the table ``name`` from finished shards, streaming."""
-        if not keys:
-            self.write(name, empty_table(name))
-            return
+        rows = self.read_shards(stage, keys) if keys else empty_table(name)
         with replace_file(self.path / f"{name}.parquet") as temporary:
-            write_parquet(self.read_shards(stage, keys), temporary)
+            write_parquet(rows, temporary)
         self._written.add(name)
 
     def run(self) -> Run:
@@ -177,27 +169,19 @@ class RunFolder:
     def _refuse_foreign_folder(self) -> None:
         # --out may point anywhere: never write into, nor empty, a folder that is not ours.
         inside = foreign_names(self.path)
-        if inside and not is_run_folder(self.path) and not inside <= {"shards"}:
+        if not inside <= {"shards"} and not is_run_folder(self.path):
             raise RunFolderError(
                 f"{self.path} is not empty and is not a run folder",
                 expected="a new or empty folder, or the folder of an earlier run",
                 fix="choose another folder with --out",
             )
 
-    def _sweep_shards(self) -> None:
-        shards = self.path / "shards"
-        if shards.is_dir() and not shards.is_symlink():
-            for folder in shards.iterdir():
-                if folder.is_dir() and not folder.is_symlink():
-                    remove_temporary(folder)
-
     def _clear(self, identity: Mapping[str, Json]) -> None:
         """Remove what a run writes, and no file that a user may have added.
 
         The manifest is there at any moment, and says that the run is unfinished before the first table goes.
         """
-        shards = self.path / "shards"
-        if shards.is_dir() and not shards.is_symlink():
+        for shards in _real_folders(self.path / "shards"):
             shutil.rmtree(shards)
         if not (self.path / MANIFEST).exists():
             return
@@ -236,9 +220,13 @@ def run_stage(folder: RunFolder, name: str) -> Iterator[dict[str, Json]]:
         with contextlib.suppress(OSError):
             folder.save_manifest()
         raise
-    record["state"] = "done"
-    record["ended"] = utc_timestamp()
+    record |= {"state": "done", "ended": utc_timestamp()}
     folder.save_manifest()
+
+
+def _real_folders(*paths: Path) -> list[Path]:
+    """The folders among the paths, without links to others."""
+    return [path for path in paths if path.is_dir() and not path.is_symlink()]
 
 
 def utc_timestamp() -> str:
@@ -270,9 +258,6 @@ def _differences(old: Json, new: Json, where: str = "") -> Iterator[str]:
         for key in sorted(old.keys() | new.keys()):
             yield from _differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
     elif old != new:
-        yield f"{where}: {_short(old)} there, {_short(new)} now"
-
-
-def _short(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
+        texts = (json.dumps(value, ensure_ascii=False) for value in (old, new))
+        then, now = (text if len(text) <= 60 else text[:57] + "..." for text in texts)
+        yield f"{where}: {then} there, {now} now"

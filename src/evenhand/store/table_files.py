@@ -66,7 +66,8 @@ def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> p
         with _naming_damage(path):
             table = to_text_table(stored)
     elif suffix in (".jsonl", ".ndjson"):
-        table = _read_jsonl(path)
+        rows = ({name: to_cell(value) for name, value in row.items()} for _, row in read_json_lines(path))
+        table = text_table(rows, path)
     elif suffix in (".csv", ".tsv"):
         table = _read_csv(path, "\t" if suffix == ".tsv" else ",")
     else:
@@ -97,19 +98,16 @@ def read_lines(path: Path) -> list[str]:
 
 def require_columns(names: Sequence[str], columns: Mapping[str, str | None], path: Path) -> None:
     """An error naming the first option whose column is not among the names of a table's columns."""
+    # A whole header became one column, as with spreadsheets of some countries.
+    is_one = len(names) == 1 and ";" in names[0]
+    fix = "its cells stand between semicolons: save it with commas, or with tabs as .tsv" if is_one else ""
     for option, column in columns.items():
         if column is not None and column not in names:
             raise InputError(
                 f"{path} has no column {column!r} ({option})",
                 expected=", ".join(filter(None, names)) or "a table whose columns have names",
-                fix=_suggest_separator(names) or f"name one of these columns with {option}",
+                fix=fix or f"name one of these columns with {option}",
             )
-
-
-def _suggest_separator(columns: Sequence[str]) -> str:
-    """What to do where a whole header became one column, as with spreadsheets of some countries."""
-    is_one = len(columns) == 1 and ";" in columns[0]
-    return "its cells stand between semicolons: save it with commas, or with tabs as .tsv" if is_one else ""
 
 
 def read_cells(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -181,11 +179,6 @@ def text_table(rows: Iterable[Mapping[str, str | None]], path: Path) -> pl.DataF
     return pl.DataFrame(sound, schema=dict.fromkeys(sound, pl.String))
 
 
-def _read_jsonl(path: Path) -> pl.DataFrame:
-    rows = ({name: to_cell(value) for name, value in row.items()} for _, row in read_json_lines(path))
-    return text_table(rows, path)
-
-
 def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
     advice = {"expected": "one JSON object per line", "fix": "repair that line"}
     try:
@@ -240,8 +233,7 @@ def load_parquet(path: Path, columns: Mapping[str, str | None] | None = None) ->
     names = list(headers.columns)
     if columns is not None:
         require_columns(names, columns, path)
-        wanted = set(columns.values())
-        names = [name for name in names if name in wanted]
+        names = [name for name in names if name in columns.values()]
     _require_room(path, headers, names)
     with _naming_damage(path):
         table = read_parquet(path, names)

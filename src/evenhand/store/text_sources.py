@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from lzma import LZMAError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 from urllib.parse import urlsplit
 
 from evenhand.core.digests import Json
@@ -42,24 +42,15 @@ READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 Compression = Literal["", "gzip", "bz2", "xz", "zstd"]
 
-_PACKINGS: Mapping[str, Compression] = {
-    ".gz": "gzip",
-    ".bz2": "bz2",
-    ".xz": "xz",
-    ".lzma": "xz",
-    ".zst": "zstd",
-    ".zstd": "zstd",
+_PACKINGS: Mapping[Compression, str] = {"gzip": ".gz", "bz2": ".bz2", "xz": ".xz .lzma", "zstd": ".zst .zstd"}
+_FORMATS: Mapping[Format, str] = {
+    "jsonl": ".jsonl .ndjson .json",
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "parquet": ".parquet",
+    "mediawiki": ".xml",
 }
-_FORMATS: Mapping[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".xml": "mediawiki",
-}
-"""Every other ending is running text."""
+"""The endings of each; every other one is running text."""
 _TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
 """What stores call the version of a file."""
 
@@ -90,12 +81,6 @@ class TextSource:
         return asdict(self)
 
 
-class _File(NamedTuple):
-    path: str
-    size: int
-    version: str
-
-
 def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[ReadProblem]]:
     """The files behind paths, globs, folders and URLs, in a fixed order, and what could not be found.
 
@@ -107,11 +92,11 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
     shared = _shared_name([str(path) for path in paths if not _split_name(path)[0]])
     for path in paths:
         corpus, place = _split_name(path)
-        files = list(_files(place, problems))
+        files = list(_files(corpus or shared, place, problems))
         if not files:
             problems.append(ReadProblem(place, None, "no such file, or nothing in it"))
         for file in files:
-            sources.setdefault((corpus or shared, file.path), _source(corpus or shared, file))
+            sources.setdefault((file.corpus, file.path), file)
     if not sources:
         raise InputError(
             f"no file to read in {', '.join(map(str, paths)) or 'nothing'}",
@@ -124,7 +109,17 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
 def open_source(source: TextSource) -> tuple[BinaryIO, BinaryIO]:
     """The unpacked bytes of a source, and the stored bytes beneath them, whose place tells how far we are."""
     raw = _raw(source)
-    return _decompress(raw, source.packing), raw
+    if source.packing == "zstd":
+        return cast(BinaryIO, io.BufferedReader(_ZstdFrames(raw), 1 << 20)), raw
+    module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(source.packing)
+    return import_module(module).open(raw) if module else raw, raw
+
+
+def _raw(source: TextSource) -> BinaryIO:
+    if not source.is_url:
+        return Path(source.path).open("rb")
+    system, path = _file_system(source.path)
+    return cast(BinaryIO, system.open(path, "rb"))
 
 
 def _split_name(path: Path | str) -> tuple[str, str]:
@@ -135,28 +130,22 @@ def _split_name(path: Path | str) -> tuple[str, str]:
 
 
 def _shared_name(paths: Sequence[str]) -> str:
-    stems = {_stem(path) for path in paths}
+    names = [Path(path.rstrip("/")).name for path in paths]
+    stems = {name.split(".")[0].replace("*", "").strip("-_") or "corpus" for name in names}
     if len(stems) == 1:
         return stems.pop()
     return os.path.commonprefix(list(stems)).rstrip("-_. ") or "corpus"  # noqa: RUF071, letters are meant
 
 
-def _stem(path: str) -> str:
-    name = Path(path.rstrip("/")).name
-    return name.split(".")[0].replace("*", "").strip("-_") or "corpus"
-
-
-def _files(place: str, problems: list[ReadProblem]) -> Iterator[_File]:
-    if "://" in place:
-        yield from _remote_files(place)
-        return
+def _files(corpus: str, place: str, problems: list[ReadProblem]) -> Iterator[TextSource]:
     path = Path(place)
-    if path.is_dir():
-        yield from _inside(path, problems)
-    elif path.exists():
-        yield _local(path)
+    if "://" in place:
+        yield from _remote_files(corpus, place)
+    elif path.is_dir():
+        yield from (_local(corpus, file) for file in _inside(path, problems))
     else:
-        yield from (_local(match) for match in _matches(place) if match.is_file())
+        files = [path] if path.exists() else filter(Path.is_file, _matches(place))
+        yield from (_local(corpus, file) for file in files)
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -167,12 +156,14 @@ def _matches(pattern: str) -> list[Path]:
     return [start / match for match in sorted(glob.glob(inside, root_dir=start, recursive=True))]
 
 
-def _local(path: Path) -> _File:
-    known = path.stat()
-    return _File(str(path), known.st_size, str(known.st_mtime_ns))
+def _local(corpus: str, path: Path) -> TextSource:
+    # Opening a link to nothing reports what is wrong.
+    known = path.stat() if path.exists() else None
+    size, version = (known.st_size, str(known.st_mtime_ns)) if known else (0, "")
+    return _source(corpus, str(path), size, version)
 
 
-def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
+def _inside(folder: Path, problems: list[ReadProblem]) -> list[Path]:
     """The files in a folder, at any depth, but for hidden ones and run folders; links are not followed."""
 
     def report(error: OSError) -> None:
@@ -186,24 +177,31 @@ def _inside(folder: Path, problems: list[ReadProblem]) -> Iterator[_File]:
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [Path(place, name) for name in files if not name.startswith(".")]
-    for file in sorted(paths):
-        # A link to nothing is kept: opening it reports what is wrong. Pipes, devices and links to them are no
-        # texts, and some never end.
-        if file.is_file():
-            yield _local(file)
-        elif not file.exists():
-            yield _File(str(file), 0, "")
+    # A link to nothing is kept. Pipes, devices and links to them are no texts, and some never end.
+    return [file for file in sorted(paths) if file.is_file() or not file.exists()]
 
 
-def _remote_files(url: str) -> Iterator[_File]:
+def _remote_files(corpus: str, url: str) -> Iterator[TextSource]:
     """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
     refuse_keys(url)
     try:
-        yield from _list_remote(url)
+        system, path = _file_system(url)
+        protocol = url.split("://", 1)[0]
+        if system.isdir(path):
+            matches = sorted(system.find(path))
+        elif system.exists(path):
+            matches = [path]
+        else:
+            matches = sorted(system.glob(path)) if any(letter in path for letter in "*?[") else []
+        for match in matches:
+            name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
+            known = system.info(match)
+            tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
+            yield _source(corpus, name, int(known.get("size") or 0), tag)
+    except EvenhandError:
+        raise
     # Each store raises errors of its own, which have nothing in common.
     except Exception as error:
-        if isinstance(error, EvenhandError):
-            raise
         raise InputError(
             f"{url} cannot be listed: {type(error).__name__}: {error}",
             expected="a URL that can be reached from here",
@@ -233,22 +231,6 @@ def refuse_keys(url: str) -> None:
             )
 
 
-def _list_remote(url: str) -> Iterator[_File]:
-    system, path = _file_system(url)
-    protocol = url.split("://", 1)[0]
-    if system.isdir(path):
-        matches = sorted(system.find(path))
-    elif system.exists(path):
-        matches = [path]
-    else:
-        matches = sorted(system.glob(path)) if any(letter in path for letter in "*?[") else []
-    for match in matches:
-        name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
-        known = system.info(match)
-        tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
-        yield _File(name, int(known.get("size") or 0), tag)
-
-
 def _file_system(url: str) -> tuple[Any, str]:
     fsspec = require_library("fsspec", url)
     try:
@@ -262,26 +244,12 @@ def _file_system(url: str) -> tuple[Any, str]:
     return system, str(path)
 
 
-def _source(corpus: str, file: _File) -> TextSource:
-    suffixes = Path(file.path).suffixes
-    packing = _PACKINGS.get(suffixes[-1].lower(), "") if suffixes else ""
-    rest = suffixes[:-1] if packing else suffixes
-    kind = _FORMATS.get(rest[-1].lower(), "text") if rest else "text"
-    return TextSource(corpus, file.path, kind, packing, file.size, file.version)
-
-
-def _raw(source: TextSource) -> BinaryIO:
-    if not source.is_url:
-        return Path(source.path).open("rb")
-    system, path = _file_system(source.path)
-    return cast(BinaryIO, system.open(path, "rb"))
-
-
-def _decompress(raw: BinaryIO, packing: Compression) -> BinaryIO:
-    if packing == "zstd":
-        return cast(BinaryIO, io.BufferedReader(_ZstdFrames(raw), 1 << 20))
-    module = {"gzip": "gzip", "bz2": "bz2", "xz": "lzma"}.get(packing)
-    return import_module(module).open(raw) if module else raw
+def _source(corpus: str, path: str, size: int, version: str) -> TextSource:
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes] or [""]
+    packing = next((name for name, ends in _PACKINGS.items() if suffixes[-1] in ends.split()), None)
+    suffix = ["", *suffixes][-2] if packing else suffixes[-1]
+    kind: Format = next((name for name, ends in _FORMATS.items() if suffix in ends.split()), "text")
+    return TextSource(corpus, path, kind, packing or "", size, version)
 
 
 class _ZstdFrames(io.RawIOBase):

@@ -54,19 +54,16 @@ def assert_gap(
     from evenhand.audits.gate import gate
 
     limit = f"{measure} {axis if group == '*' else f'{axis}={group}'} {below!r}"
+    is_strict = doubt == "fail"
     if baseline_run is None:
-        result = gate(run, max=[limit], strict=doubt == "fail")
+        result = gate(run, max=[limit], strict=is_strict)
     else:
-        result = gate(run, worse=[limit], baseline_run=baseline_run, strict=doubt == "fail")
-    failed = "\n".join(
-        f"  {check.verdict}: {check.name}: {check.finding}"
-        for check in result.checks
-        if check.verdict == "fails" or (check.verdict == "cannot tell" and doubt == "fail")
-    )
-    if failed:
+        result = gate(run, worse=[limit], baseline_run=baseline_run, strict=is_strict)
+    unsure = [check for check in result.checks if check.verdict == "cannot tell"]
+    broken = [check for check in result.checks if check.verdict == "fails" or (is_strict and check in unsure)]
+    if failed := "\n".join(f"  {check.verdict}: {check.name}: {check.finding}" for check in broken):
         # Names of groups come from the data, and the runner of a CI reads what a test prints.
         raise AssertionError(escape_commands(f"the run does not keep its limit\n{failed}"))
-    unsure = [check for check in result.checks if check.verdict == "cannot tell"]
     if unsure and doubt == "warn":
         first = f"{unsure[0].name}: {unsure[0].finding}"
         message = f"{len(unsure):,} of {len(result.checks):,} checks cannot tell; first: {first}"

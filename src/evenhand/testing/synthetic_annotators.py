@@ -1,14 +1,12 @@
 """Synthetic annotators of known accuracy: what agreement and Dawid and Skene's model must find again.
 
 A synthetic annotator names the true label with a probability of their own, and else one of the other labels,
-all alike; given the truth they err independently. What follows for agreement is in `expected_agreement`.
+all alike; given the truth they err independently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,16 +23,6 @@ class SyntheticRating(NamedTuple):
     item: str
     annotator: str
     label: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedAgreement:
-    """What synthetic annotators give in the long run, if true labels are equally frequent."""
-
-    agreement: float
-    """Share of equal labels over all pairs of annotators."""
-    kappa: float
-    """Fleiss' kappa, and Krippendorff's nominal alpha of many texts."""
 
 
 def simulate_ratings(
@@ -63,21 +51,6 @@ def simulate_ratings(
             if keep
         ]
     return ratings
-
-
-def expected_agreement(accuracies: Sequence[float], labels: int) -> ExpectedAgreement:
-    """The agreement and kappa that annotators of these accuracies have.
-
-    Two agree if both are right, or both wrong in the same of the other labels:
-    ``p q + (1 - p) (1 - q) / (labels - 1)``. Labels are then equally frequent, so chance agrees in one of
-    ``labels``.
-
-    >>> expected_agreement([1.0, 0.5], 2)
-    ExpectedAgreement(agreement=0.5, kappa=0.0)
-    """
-    pairs = [p * q + (1 - p) * (1 - q) / (labels - 1) for p, q in combinations(accuracies, 2)]
-    agreement = sum(pairs) / len(pairs)
-    return ExpectedAgreement(agreement, (agreement - 1 / labels) / (1 - 1 / labels))
 
 
 def answer_study(
