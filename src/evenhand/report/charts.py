@@ -8,8 +8,9 @@ its drawing. Every value that enters a drawing is escaped.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -98,12 +99,13 @@ def draw_estimate(value: float, low: float, high: float, *, zero: str = "0") -> 
     return draw_interval(line.at(value), line.span(low, high), style="interval", extra=mark)
 
 
-def draw_pieces(pieces: Iterable[tuple[str, float, float]], *, style: str) -> Markup:
-    """A bar cut into pieces: CSS class, start and width in percent."""
+def draw_pieces(amounts: Mapping[str, int], *, style: str) -> Markup:
+    """A bar cut into pieces as wide as their amounts; each amount with the CSS class of its piece."""
+    ends = [100 * end / max(1, sum(amounts.values())) for end in accumulate(amounts.values())]
     parts = [
-        element("rect", class_=name, x=f"{start}%", width=f"{width}%")
-        for name, start, width in pieces
-        if width
+        element("rect", class_=name, x=f"{round(start, 3)}%", width=f"{round(end - start, 3)}%")
+        for name, start, end in zip(amounts, [0.0, *ends], ends, strict=False)
+        if end > start
     ]
     return element("svg", *parts, class_=style, aria_hidden="true")
 

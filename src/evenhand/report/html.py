@@ -28,7 +28,7 @@ from evenhand.report.charts import element
 from evenhand.report.document import Report
 from evenhand.report.json_tables import to_columns
 from evenhand.report.verdicts import DEFINITIONS
-from evenhand.report.wording import format_name
+from evenhand.report.wording import format_name, show_control_characters
 
 SIZE_LIMIT = 5_000_000
 """Bytes a page may have; what tables and charts leave of it goes to the texts."""
@@ -65,13 +65,13 @@ def to_html(report: Report) -> str:
     }
     template = _environment(page.folder).get_template("page.html.j2")
     if not page.embed:
-        return template.render(content, examples="", texts_note="")
+        return show_control_characters(template.render(content, examples="", texts_note=""))
     # Text that is escaped cannot hold these marks.
     texts_mark, note_mark = Markup("<!--texts-->"), Markup("<!--note-->")
-    source = template.render(content, examples=texts_mark, texts_note=note_mark)
-    texts = page.embed(SIZE_LIMIT - len(source.encode("utf-8", "replace")))
-    note = element("li", texts.note) if texts.note else ""
-    return source.replace(note_mark, note, 1).replace(texts_mark, pack_json(dict(texts.data)), 1)
+    source = show_control_characters(template.render(content, examples=texts_mark, texts_note=note_mark))
+    texts, left_out = page.embed(SIZE_LIMIT - len(source.encode("utf-8", "replace")))
+    note = element("li", left_out) if left_out else ""
+    return source.replace(note_mark, note, 1).replace(texts_mark, pack_json(dict(texts)), 1)
 
 
 def pack_json(value: Json) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from evenhand.report.document import Block, Bullets, Report, Table, Text
-from evenhand.report.wording import format_count, replace_minus
+from evenhand.report.wording import format_count, replace_minus, show_control_characters
 
 
 def to_terminal(report: Report) -> RenderableType:
@@ -54,4 +54,4 @@ def _write(block: Block, title: str) -> Iterator[RenderableType]:
 
 
 def _line(text: str, style: str = "") -> Line:
-    return Line(replace_minus(text), style=style)
+    return Line(replace_minus(show_control_characters(text)), style=style)

@@ -19,7 +19,6 @@ from evenhand.report.wording import (
     format_name,
     format_number,
     format_percent,
-    show_control_characters,
 )
 from evenhand.stats.results import NO_VARIATION
 from evenhand.store.run import Run
@@ -51,7 +50,7 @@ def build_report(run: Run) -> Report:
     return build_people_report(
         run,
         tables=TABLES,
-        question=f"How far do people agree in {show_control_characters(str(run.manifest['name']))}?",
+        question=f"How far do people agree in {run.manifest['name']!s}?",
         details="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully "
         "agree and 0 where they agree as far as chance would have it.",
         verdicts=tuple(_verdict(str(question), rows) for (question,), rows in questions.items()),
@@ -186,7 +185,7 @@ def _pairs(run: Run) -> Section:
         run.table("annotator_pairs"),
         {
             "Question": words("question"),
-            "Pair": lambda row: show_control_characters(f"{row['first']} and {row['second']}"),
+            "Pair": lambda row: f"{row['first']} and {row['second']}",
             **{"#Texts": "n", "#Same label": estimate("agreement"), "#Rho": estimate("spearman")},
         },
         source="annotator_pairs",

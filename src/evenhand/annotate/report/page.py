@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from evenhand.core.digests import Json
 from evenhand.report.document import Page, Report
-from evenhand.report.manifest import Fact, list_circumstances, read_mapping, read_text
-from evenhand.report.wording import format_name, format_number, format_value, show_control_characters
+from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text
+from evenhand.report.wording import format_name, format_number, format_value
 from evenhand.store.run import Run
 
 Row: TypeAlias = Mapping[str, Any]
@@ -19,7 +18,7 @@ def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> R
     return Report(
         run=run,
         **content,
-        facts=list_facts(run),
+        facts=list_facts(run, _own_facts(run)),
         manifest=("command", "name", "identity", "package"),
         tables=tables,
         values={
@@ -31,20 +30,16 @@ def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> R
     )
 
 
-def list_facts(run: Run) -> tuple[Fact, ...]:
-    """Where the numbers come from."""
+def _own_facts(run: Run) -> Iterator[Fact]:
     identity = read_mapping(run.manifest, "identity")
-    facts = (
-        Fact("Command to repeat", show_control_characters(read_text(run.manifest, "command")), is_code=True),
-        Fact("Labels", show_control_characters(read_text(identity, "inputs", "file"))),
-        Fact("Digest of the labels", read_text(identity, "inputs", "digest"), is_code=True),
-        Fact("One label per text", _rule(read_mapping(identity, "consensus"))),
-        Fact("Metric", show_control_characters(read_text(identity, "metric", "spec"))),
-        Fact("Metric version", show_control_characters(read_text(identity, "metric", "version"))),
-        Fact("Weights or lexicon", read_text(identity, "metric", "weights"), is_code=True),
-        *list_circumstances(run.manifest),
-    )
-    return tuple(fact for fact in facts if fact.value)
+    yield Fact("Labels", read_text(identity, "inputs", "file"))
+    yield Fact("Digest of the labels", read_text(identity, "inputs", "digest"), is_code=True)
+    if consensus := read_mapping(identity, "consensus"):
+        method, agreement, least = (read_text(consensus, key) for key in ("method", "agreement", "least"))
+        yield Fact("One label per text", f"{method}, share of {agreement}, {least} ratings or more")
+    yield Fact("Metric", read_text(identity, "metric", "spec"))
+    yield Fact("Metric version", read_text(identity, "metric", "version"))
+    yield Fact("Weights or lexicon", read_text(identity, "metric", "weights"), is_code=True)
 
 
 def words(column: str) -> Callable[[Row], str]:
@@ -85,10 +80,3 @@ def value(row: Row) -> str:
 def interval_or_reason(row: Row) -> str:
     """The interval, or why a value has none; nothing where there is no value."""
     return interval()(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")
-
-
-def _rule(consensus: Mapping[str, Json]) -> str:
-    if not consensus:
-        return ""
-    method, agreement, least = (read_text(consensus, key) for key in ("method", "agreement", "least"))
-    return f"{method}, share of {agreement}, {least} ratings or more"

@@ -15,7 +15,6 @@ from evenhand.report.wording import (
     format_number,
     format_p,
     format_value,
-    show_control_characters,
 )
 from evenhand.stats.results import SAME_DIFFERENCE
 from evenhand.store.run import Run
@@ -33,8 +32,8 @@ def build_report(run: Run) -> Report:
     """The content of the report."""
     table = run.table("methods")
     rows = table.to_dicts()
-    baseline = show_control_characters(str(rows[0]["baseline"])) if rows else "the baseline"
-    name = show_control_characters(str(run.manifest["name"]))
+    baseline = str(rows[0]["baseline"]) if rows else "the baseline"
+    name = str(run.manifest["name"])
     return build_people_report(
         run,
         tables=TABLES,
@@ -55,7 +54,7 @@ def _is_clear(row: Row) -> bool:
 
 def _verdict(row: Row) -> str:
     gap = row["difference"]
-    method, baseline = (show_control_characters(row[key]) for key in ("method", "baseline"))
+    method, baseline = (row[key] for key in ("method", "baseline"))
     participants = format_count(row["paired"], "participant")
     size = f"{format_number(abs(gap))} {'higher' if gap > 0 else 'lower'}"
     finding = f"{format_name(row['question'])}: {method} is {size} than {baseline}"

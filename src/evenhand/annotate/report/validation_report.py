@@ -28,7 +28,6 @@ from evenhand.report.wording import (
     format_p,
     format_percent,
     format_value,
-    show_control_characters,
 )
 from evenhand.store.run import Run
 
@@ -56,9 +55,7 @@ CAVEATS = (
 
 def build_report(run: Run) -> Report:
     """The content of the report."""
-    metric = show_control_characters(
-        str(read_mapping(run.manifest, "identity", "metric").get("spec") or "the metric")
-    )
+    metric = str(read_mapping(run.manifest, "identity", "metric").get("spec") or "the metric")
     table = run.table("validation")
     outputs = table["output"].unique(maintain_order=True).to_list()
     several = len(outputs) > 1
@@ -144,7 +141,7 @@ def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
         "people give it, the share the metric finds.",
         labels,
         {
-            "Label": lambda rows: show_control_characters(rows["precision"]["label"]),
+            "Label": lambda rows: rows["precision"]["label"],
             "#Precision": lambda rows: estimate("value")(rows["precision"]),
             "#Recall": lambda rows: estimate("value")(rows["recall"]),
             "#F1": lambda rows: estimate("value")(rows["f1"]),

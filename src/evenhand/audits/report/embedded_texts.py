@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.report.document import EmbeddedTexts
 from evenhand.report.html import pack_json
 from evenhand.report.json_tables import BAR_KEY, null_non_finite
 from evenhand.report.wording import show_control_characters
@@ -85,7 +84,7 @@ LONGEST = 800
 _PER_BAR = (40, 30, 20, 12, 8, 4, 2)
 
 
-def embed_texts(run: Run, budget: int) -> EmbeddedTexts:
+def embed_texts(run: Run, budget: int) -> tuple[dict[str, Json], str]:
     """The examples of a run in at most ``budget`` packed bytes, the same number for every bar.
 
     Where they do not fit, every bar keeps fewer, lowest, highest and drawn ones in turn.
@@ -98,8 +97,8 @@ def embed_texts(run: Run, budget: int) -> EmbeddedTexts:
             continue
         data = _embed_table(kept, words)
         if len(pack_json(data)) <= budget:
-            return EmbeddedTexts(data, _left_out(per_bar, table.height - kept.height))
-    return EmbeddedTexts(_embed_table(table.clear(), words.clear()), _left_out(0, table.height))
+            return data, _left_out(per_bar, table.height - kept.height)
+    return _embed_table(table.clear(), words.clear()), _left_out(0, table.height)
 
 
 def _left_out(per_bar: int, amount: int) -> str:

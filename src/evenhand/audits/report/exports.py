@@ -10,10 +10,9 @@ from datetime import datetime
 from statistics import NormalDist
 
 from evenhand.audits.report.findings import find_gaps
-from evenhand.audits.report.gap_wording import format_level
 from evenhand.core.digests import Json, digest
 from evenhand.report.json_tables import to_rows
-from evenhand.report.manifest import read_number, read_text
+from evenhand.report.manifest import format_level, read_number, read_text
 from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 

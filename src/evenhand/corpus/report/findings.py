@@ -10,7 +10,7 @@ import polars as pl
 from evenhand.corpus.report.link_rows import FEWEST, CorpusLink, read_links
 from evenhand.report.manifest import read_mapping, read_number, read_text
 from evenhand.report.verdicts import ALPHA, LARGER, TestStanding
-from evenhand.report.wording import format_count, format_name, pluralise, show_control_characters
+from evenhand.report.wording import format_count, format_name, pluralise
 from evenhand.store.run import Run
 
 _ENDS: Mapping[str, str] = {
@@ -106,7 +106,7 @@ def find_links(run: Run) -> CorpusFindings:
     unit = read_text(run.manifest, "identity", "unit") or "sentence"
     corpora = read_mapping(run.manifest, "corpora")
     units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
-    name = show_control_characters(read_text(run.manifest, "name")) or "the corpus"
+    name = read_text(run.manifest, "name") or "the corpus"
     return CorpusFindings(
         f"Which emotions share a {unit} with which groups in {name}?",
         _details(run, unit, units),
@@ -156,7 +156,7 @@ def _sides(run: Run, unit: str) -> Iterator[str]:
         clear = tested.filter(pl.col("p_adjusted") <= ALPHA)
         of_groups = pl.col("group") != ""
         differ, links_tested = clear.filter(of_groups).height, tested.filter(of_groups).height
-        names = f"{show_control_characters(str(corpus))} against {show_control_characters(str(first))}"
+        names = f"{corpus!s} against {first!s}"
         sentence = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ by more than chance"
         strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
         if strongest.height:

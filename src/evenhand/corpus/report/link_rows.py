@@ -106,11 +106,6 @@ class CorpusLink(TableRow):
         shown = ["" if item is None else _plain(item, signed) for item in numbers]
         return shown[0] if numbers[1] is None else f"{shown[0]} ({shown[1]} to {shown[2]})"
 
-    @property
-    def reason(self) -> str:
-        """Why there is no estimate, or no interval."""
-        return format_name(str(self.row["null_reason"])) if self.row["null_reason"] else ""
-
 
 def read_links(run: Run, unit: str) -> list[CorpusLink]:
     """Every link of a run, in the order of its table; the baselines are not links."""

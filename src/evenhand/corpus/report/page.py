@@ -18,8 +18,8 @@ from evenhand.report.charts import draw_estimate, draw_swatches, element
 from evenhand.report.html import SIZE_LIMIT
 from evenhand.report.manifest import (
     Fact,
-    list_circumstances,
-    list_commands,
+    format_level,
+    list_facts,
     read_mapping,
     read_number,
     read_text,
@@ -79,7 +79,7 @@ class _CorpusReport:
 
     @property
     def level(self) -> str:
-        return f"{100 * (read_number(self.run.manifest, 'config', 'level') or 0.95):g} %"
+        return format_level(self.run, ("config",))
 
     def build(self) -> doc.Report:
         run, findings = self.run, self.findings
@@ -113,7 +113,8 @@ class _CorpusReport:
             ),
             caveats=caveats,
             notes=(missing,) if left_out else (),
-            facts=[fact for fact in self._facts() if fact.value],
+            # The run's own facts describe its one stage in words.
+            facts=[fact for fact in list_facts(run, self._own_facts()) if not fact.name.startswith("Stage")],
             manifest=_MANIFEST,
             tables=_TABLES,
             values={"verdict": findings.verdict, "caveats": caveats},
@@ -181,7 +182,6 @@ class _CorpusReport:
                     rows=rows,
                     source="cooccurrence",
                     style="matrix map" + " many" * many,
-                    frame="wide",
                     tall=1000,
                 )
             )
@@ -242,7 +242,6 @@ class _CorpusReport:
             rows=[*lines, doc.Row(last, formats="html md")],
             source="occurrence",
             style="rates",
-            frame="wide",
         )
         return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates), "Emotions")
 
@@ -267,7 +266,7 @@ class _CorpusReport:
             ),
             doc.Column("PMI", "num"): lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
             doc.Column("Adjusted p", "num"): lambda link: link.p,
-            doc.Column("So", "verdict"): lambda link: link.reason or TEST_WORDS[link.standing],
+            doc.Column("So", "verdict"): lambda link: link.words("null_reason") or TEST_WORDS[link.standing],
         }
         rows = [
             doc.Row([show(link) for show in columns.values()], f"{link.standing} {link.direction}".strip())
@@ -278,7 +277,6 @@ class _CorpusReport:
             rows=rows,
             source="cooccurrence",
             style="comparisons",
-            frame="wide",
             formats="html",
         )
         text = doc.Text(lede, formats="html")
@@ -293,25 +291,19 @@ class _CorpusReport:
         lines = doc.Bullets(items=[*problems, *warnings], style="limits problems", shown=200)
         return doc.Section("problems", "Skipped or changed input", (lines,))
 
-    def _facts(self) -> Iterator[Fact]:
+    def _own_facts(self) -> Iterator[Fact]:
         manifest = self.run.manifest
         identity, counted = read_mapping(manifest, "identity"), read_mapping(manifest, "stages", "count")
-        seconds = read_number(counted, "seconds")
-        speed = (
-            ""
-            if seconds is None
-            else f"{read_text(counted, 'limited_by')} ({format_number(seconds)} s in all)"
-        )
-        yield from list_commands(self.run)
+        seconds = format_number(read_number(counted, "seconds"))
         yield Fact("Counting", read_text(identity, "counting"))
         yield Fact("Unit", read_text(identity, "unit"))
         yield Fact("Rule for words", read_text(identity, "rule"))
         yield Fact("Terms", read_text(identity, "terms", "digest"), is_code=True)
         for corpus in read_mapping(manifest, "corpora"):
-            yield Fact(show_control_characters(corpus), _sizes(read_mapping(manifest, "corpora", corpus)))
-        yield Fact("Limited by", speed)
-        # The facts above describe the one stage in words.
-        yield from (fact for fact in list_circumstances(manifest) if not fact.name.startswith("Stage"))
+            yield Fact(corpus, _sizes(read_mapping(manifest, "corpora", corpus)))
+        yield Fact(
+            "Limited by", f"{read_text(counted, 'limited_by')} ({seconds} s in all)" if seconds else ""
+        )
 
 
 def _list_differing(run: Run) -> set[tuple[str, str, str, str]]:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from evenhand.probes.report.matrix_cells import MEANINGS, ProbeCell
 from evenhand.report import document as doc
 from evenhand.report.charts import Plot, draw, draw_swatches, element
-from evenhand.report.manifest import Fact, list_circumstances, list_commands, read_mapping, read_text
+from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text, read_texts
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS
 from evenhand.report.wording import (
     format_count,
@@ -22,7 +22,6 @@ from evenhand.report.wording import (
     format_p,
     format_percent,
     format_value,
-    show_control_characters,
 )
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 from evenhand.store.run import Run
@@ -167,10 +166,8 @@ def build_report(run: Run) -> doc.Report:
             _measures(findings),
         ),
         caveats=CAVEATS,
-        notes=[show_control_characters(str(line)) for line in run.manifest.get("warnings", ())][
-            :MOST_WARNINGS
-        ],
-        facts=list(_facts(run)),
+        notes=read_texts(run.manifest, "warnings")[:MOST_WARNINGS],
+        facts=list_facts(run, _own_facts(run)),
         manifest=_MANIFEST,
         tables=_TABLES,
         values={"verdict": findings.verdict, "caveats": list(CAVEATS)},
@@ -179,7 +176,7 @@ def build_report(run: Run) -> doc.Report:
 
 
 def _model(run: Run) -> str:
-    name = show_control_characters(read_text(run.manifest, "name"))
+    name = read_text(run.manifest, "name")
     return "the embedded emotion classifier" if name == "emotion" else name
 
 
@@ -227,7 +224,6 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
             rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
             style="matrix acs",
             has_wide_numbers=False,
-            frame="wide",
             source="measures",
         )
         for (corpus, axis), lines in tables.items()
@@ -261,11 +257,13 @@ def _plots(findings: ProbeFindings) -> doc.Section:
         f"Both sides of each pair, sorted by height, {findings.view_words}; dashed lines are the means. "
         "Where the two colours lie apart, the group decides."
     )
-    blocks = (doc.Text(lede, formats="html"), doc.ChartGrid(charts)) if charts else ()
+    blocks = (
+        (doc.Text(lede, formats="html"), doc.Chart(element("div", *charts, class_="plots"))) if charts else ()
+    )
     return doc.Section("plots", "Intensities, pair by pair", blocks, "Intensities")
 
 
-def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Iterator[doc.Chart]:
+def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Iterator[Markup]:
     """A plot for each cell that has intensities."""
     view, pairs = findings.view, findings.run.table("pair_scores")
     kind = "predicted" if view["score"] == "predicted" else "intensity"
@@ -278,7 +276,7 @@ def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Ite
             yield _plot(cell, values)
 
 
-def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> doc.Chart:
+def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> Markup:
     points = values[:: max(1, -(-len(values) // MOST_POINTS))]
     left_out = len(values) - len(points)
     plot = Plot(x=(0, max(1, len(points) - 1)), y=(0, 1), width=580, height=170, left=10, top=10)
@@ -302,7 +300,8 @@ def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> doc.Chart:
     )
     dots = Markup("; ").join(element("span", "", class_=f"dot {name}") + words for name, words in keys)
     title = element("b", f"{format_name(emotion).capitalize()}: {cell.pair} ({format_name(corpus)})")
-    return doc.Chart(draw(parts, width=600, height=190, label=label), caption=title + dots + f".{thinned}")
+    caption = element("figcaption", title + dots + f".{thinned}")
+    return element("figure", draw(parts, width=600, height=190, label=label), caption)
 
 
 def _flips(findings: ProbeFindings) -> doc.Section:
@@ -382,7 +381,7 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         for cell in findings.cells
     ]
     table = doc.Table(
-        columns=list(columns), rows=rows, source="measures", style="comparisons", frame="wide", formats="html"
+        columns=list(columns), rows=rows, source="measures", style="comparisons", formats="html"
     )
     heads = ("Pairs", "Intensity", "#Cells", "#p below 0.05", "#Larger than chance", "#DP below 0.80")
     ways = doc.Table(
@@ -390,7 +389,6 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         columns=(*heads, "#Largest average delta"),
         rows=list(_ways(findings.run.table("measures"))),
         source="measures",
-        frame="wide",
         formats="html",
     )
     all_ways = (
@@ -419,20 +417,14 @@ def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
         yield (str(pairs), str(score), *map(format_value, counts), format_value(part["avg_delta"].max()))
 
 
-def _facts(run: Run) -> Iterator[Fact]:
+def _own_facts(run: Run) -> Iterator[Fact]:
     identity = read_mapping(run.manifest, "identity")
     pairs = read_mapping(identity, "pairs")
-    facts = (
-        Fact("Classifier", show_control_characters(read_text(run.manifest, "name"))),
-        Fact("Weights", read_text(identity, "classifier", "weights"), is_code=True),
-        *(
-            Fact(f"Pairs {format_name(suite)}", f"version and digest {read_text(pairs, suite)}")
-            for suite in pairs
-        ),
-        Fact("Demographic parity", f"below {PARITY_THRESHOLD:.2f} is marked"),
-        Fact("Correction", read_text(identity, "correction")),
-        Fact("Level of intervals", read_text(identity, "level")),
-        Fact("Seed", read_text(identity, "seed")),
-    )
-    yield from list_commands(run, facts)
-    yield from list_circumstances(run.manifest)
+    yield Fact("Classifier", read_text(run.manifest, "name"))
+    yield Fact("Weights", read_text(identity, "classifier", "weights"), is_code=True)
+    for suite in pairs:
+        yield Fact(f"Pairs {format_name(suite)}", f"version and digest {read_text(pairs, suite)}")
+    yield Fact("Demographic parity", f"below {PARITY_THRESHOLD:.2f} is marked")
+    yield Fact("Correction", read_text(identity, "correction"))
+    yield Fact("Level of intervals", read_text(identity, "level"))
+    yield Fact("Seed", read_text(identity, "seed"))
