@@ -428,6 +428,11 @@ def build_table(
     return Table(columns=list(columns), rows=rows, **options)
 
 
+def words(column: str) -> Callable[[Mapping[str, Any]], str]:
+    """What a column of identifiers shows: words; nothing where there is none."""
+    return lambda row: format_name(row[column]) if row[column] else ""
+
+
 def interval_column(level: str, name: str = "") -> Column:
     """The column of intervals of a level."""
     return Column("Interval", "num", level, name, can_sort=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -30,6 +30,11 @@ TEST_WORDS: Final[Mapping[TestStanding, str]] = {
     "unclear": INCONCLUSIVE,
     "missing": NOT_TESTABLE,
 }
+
+
+def tint(way: str, size: float, bounds: Sequence[float]) -> str:
+    """The colour of a clear cell of a matrix: its direction, deeper from each bound."""
+    return f"{way}-{1 + sum(size >= bound for bound in bounds)}" if way else ""
 
 
 def tint_legend(higher: str, lower: str) -> list[tuple[Markup, str]]:

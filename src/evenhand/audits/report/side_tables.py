@@ -16,14 +16,14 @@ from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
 from evenhand.report.json_tables import GAP_KEY, null_non_finite
 from evenhand.report.manifest import read_mapping, read_objects, read_texts
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, tint_legend
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, tint, tint_legend
 from evenhand.report.wording import format_baseline, format_name, format_p
 from evenhand.stats.base_rates import FEW_KEYWORDS, OVERALL
 from evenhand.store.run import Run
 from evenhand.store.schemas import ADJUSTED
 
-STRONG, MIDDLING = 0.8, 0.5
-"""Cohen's words for an effect size of h or g: large, medium; below is small."""
+STRENGTHS = (0.5, 0.8)
+"""Cohen's words for an effect size of h or g: medium, large; below is small."""
 DISTANCE_HEADS = (
     *("Option", "#Distance", "#By chance", "#Beyond chance", "#Interval", "#Adjusted p", "#Leans", "#Texts"),
     "#Keywords",
@@ -115,10 +115,9 @@ def _overview_rows(
 def _overview_cell(gap: Gap | None) -> doc.Cell:
     if gap is None:
         return doc.Cell(text="", tone="blank")
-    size = abs(gap.comparison.effect_size or 0)
-    tint = f"{gap.arrow}-{1 + (size >= MIDDLING) + (size >= STRONG)}" if gap.arrow else ""
+    colour = tint(gap.arrow, abs(gap.comparison.effect_size or 0), STRENGTHS)
     text = gap.measure.gap(gap.comparison.estimate, signed=True) or "–"
-    return doc.Cell(text=text, tone=f"{gap.standing} {tint}".strip(), arrow=gap.arrow)
+    return doc.Cell(text=text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow)
 
 
 def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section, list[str]]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.probes.report.matrix_cells import MEANINGS, ProbeCell
+from evenhand.probes.report.matrix_cells import KEY, MEANINGS, ProbeCell
 from evenhand.report import document as doc
-from evenhand.report.charts import Plot, draw, draw_swatches, element
+from evenhand.report.charts import Plot, draw, element
 from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text, read_texts
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS
+from evenhand.report.verdicts import ALPHA, LARGER, TEST_WORDS, tint_legend
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -60,13 +60,12 @@ class ProbeFindings:
     n_pairs: int
 
     @property
-    def largest(self) -> tuple[ProbeCell, ...]:
+    def largest(self) -> list[ProbeCell]:
         """The cells that are larger than chance: the largest of each axis first, then the others."""
         clear = [cell for cell in self.cells if cell.standing == "supported"]
-        ranked = sorted(clear, key=lambda cell: -abs(cell.value("difference") or 0))
+        ranked = sorted(clear, key=lambda cell: -cell.size)
         firsts = {cell.key[:2]: cell for cell in reversed(ranked)}.values()
-        leading = [cell for cell in ranked if cell in firsts]
-        return (*leading, *(cell for cell in ranked if cell not in leading))
+        return sorted(ranked, key=lambda cell: cell not in firsts)
 
     @property
     def headline(self) -> str:
@@ -80,12 +79,10 @@ class ProbeFindings:
     @property
     def verdict(self) -> str:
         """The headline and the largest difference."""
-        clear = [cell for cell in self.cells if cell.standing == "supported"]
-        if not clear:
+        if not self.largest:
             return f"{self.headline}."
-        first = max(clear, key=lambda cell: abs(cell.value("difference") or 0))
-        statement = first.statement[0].lower() + first.statement[1:]
-        return f"{self.headline}. The largest: {statement}, {first.evidence}."
+        first = self.largest[0]
+        return f"{self.headline}. The largest: m{first.statement[1:]}, {first.evidence}."
 
     @property
     def view_words(self) -> str:
@@ -100,11 +97,8 @@ class ProbeFindings:
         if not self.n_pairs:
             return "No pair could be compared"
         flips = self.run.table("flips").height
-        verb = "gets" if flips == 1 else "get"
-        return (
-            f"{flips:,} of {format_count(self.n_pairs, 'pair')} "
-            f"({format_percent(flips / self.n_pairs)}) {verb} another class when the group changes"
-        )
+        share = f"{format_count(self.n_pairs, 'pair')} ({format_percent(flips / self.n_pairs)})"
+        return f"{flips:,} of {share} {'gets' if flips == 1 else 'get'} another class when the group changes"
 
     @property
     def parity_sentence(self) -> str:
@@ -124,7 +118,7 @@ class ProbeFindings:
 def find_differences(run: Run) -> ProbeFindings:
     """What a probe run found."""
     view = {key: read_text(run.manifest, "view", key) for key in ("pairs", "score")}
-    own = run.table("measures").filter(pl.col("pairs") == view["pairs"], pl.col("score") == view["score"])
+    own = run.table("measures").filter(**view)
     by_pair = own.group_by("corpus", "axis", "group_a", "group_b").agg(pl.col("n_dp").first())
     cells = tuple(ProbeCell(row) for row in own.iter_rows(named=True))
     return ProbeFindings(run, view, cells, int(by_pair["n_dp"].sum() or 0))
@@ -133,10 +127,11 @@ def find_differences(run: Run) -> ProbeFindings:
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings = find_differences(run)
+    question, details = _describe_question(findings)
     cards = [
         doc.Card(
             kicker=f"{cell.words('axis')}, {cell.words('emotion')}",
-            size=f"{abs(cell.value('difference') or 0):.3f}",
+            size=f"{cell.size:.3f}",
             unit="of 1",
             claim=cell.statement,
             evidence=cell.evidence,
@@ -148,8 +143,8 @@ def build_report(run: Run) -> doc.Report:
     tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=MEANINGS)
     return doc.Report(
         run=run,
-        question=f"Does {_model(run)} read the same sentence differently for different groups?",
-        details=_details(findings),
+        question=question,
+        details=details,
         verdicts=(findings.verdict,),
         headline=findings.headline,
         opening=(
@@ -175,21 +170,19 @@ def build_report(run: Run) -> doc.Report:
     )
 
 
-def _model(run: Run) -> str:
-    name = read_text(run.manifest, "name")
-    return "the embedded emotion classifier" if name == "emotion" else name
-
-
-def _details(findings: ProbeFindings) -> str:
+def _describe_question(findings: ProbeFindings) -> tuple[str, str]:
+    name = read_text(findings.run.manifest, "name")
+    model = "the embedded emotion classifier" if name == "emotion" else name
     corpora, axes, emotions = (
         ", ".join(dict.fromkeys(cell.words(column) for cell in findings.cells))
         for column in ("corpus", "axis", "emotion")
     )
     sentences = findings.run.table("prompts").height
     return (
+        f"Does {model} read the same sentence differently for different groups?",
         f"It read {format_count(sentences, 'sentence')} of {corpora} that differ in the group alone: "
         f"{format_count(findings.n_pairs, 'pair')}, by {axes}. For each pair of groups and each of "
-        f"{emotions}, how strongly it finds the emotion is compared."
+        f"{emotions}, how strongly it finds the emotion is compared.",
     )
 
 
@@ -204,23 +197,21 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
         "0.05 and from 0.15."
     )
     signs = "above 0 the second group of the pair is higher, below 0 the first"
-    key = f"ACS {findings.view_words}; {signs}; * {LARGER}"
+    key = f"ACS {findings.view_words}; {signs}; * {LARGER} after correction; ! demographic parity below 0.80"
     legend = (
-        (draw_swatches("higher-1", "higher-2", "higher-3"), "the second group of the pair is higher"),
-        (draw_swatches("lower-1", "lower-2", "lower-3"), "the first group is higher"),
-        (draw_swatches(""), INCONCLUSIVE),
+        *tint_legend("the second group of the pair is higher", "the first group is higher"),
         (element("b", "!"), "demographic parity below 0.80"),
     )
     matrices = [
         doc.Table(
             title=f"{format_name(corpus)}: {format_name(axis)}",
-            columns=(
-                doc.Column("Pair", can_sort=False),
-                *(
-                    doc.Column(format_name(cell.key[4]), "num", can_sort=False)
-                    for cell in next(iter(lines.values()))
-                ),
-            ),
+            columns=[
+                doc.Column(head, kind, can_sort=False)
+                for head, kind in (
+                    ("Pair", ""),
+                    *((cell.words("emotion"), "num") for cell in next(iter(lines.values()))),
+                )
+            ],
             rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
             style="matrix acs",
             has_wide_numbers=False,
@@ -228,11 +219,13 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
         )
         for (corpus, axis), lines in tables.items()
     ]
-    notes = (
-        doc.Text(f"{key} after correction; ! demographic parity below 0.80", "note", "md terminal"),
+    blocks: list[doc.Block] = [
+        doc.Text(lede, formats="html"),
+        doc.Legend(legend),
+        *matrices,
+        doc.Text(key, "note", "md terminal"),
         doc.Text(f"{findings.flip_sentence}.", "", "terminal"),
-    )
-    blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *matrices, *notes]
+    ]
     return doc.Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
 
 
@@ -269,8 +262,7 @@ def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Ite
     kind = "predicted" if view["score"] == "predicted" else "intensity"
     counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
     for cell in cells:
-        places = zip(("corpus", "axis", "group_a", "group_b", "emotion"), cell.key, strict=True)
-        own = pairs.filter(*(pl.col(column) == value for column, value in places), pl.col(counts))
+        own = pairs.filter(pl.col(counts), **dict(zip(KEY, cell.key, strict=True)))
         values = sorted(own.select(f"{kind}_a", f"{kind}_b").drop_nulls().iter_rows(), key=sum)
         if values:
             yield _plot(cell, values)
@@ -308,27 +300,27 @@ def _flips(findings: ProbeFindings) -> doc.Section:
     """Some flips of every pair of groups, in turn, so that no pair of groups fills the page."""
     turn = pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
     flips = findings.run.table("flips").with_columns(turn=turn).sort("turn", maintain_order=True)
+
+    def label(side: str) -> doc.Show:
+        return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
+
     # The space tells the heads of both classes apart.
     columns: dict[str, doc.Show] = {
-        "Pair": lambda row: f"{format_name(row['group_a'])} × {format_name(row['group_b'])}",
-        **{"Axis": lambda row: format_name(row["axis"]), "First": "text_a", "Class": _label("a")},
-        **{"Second": "text_b", "Class ": _label("b"), "Ground truth": lambda row: row["emotion"] or "–"},
+        "Pair": lambda row: ProbeCell(row).pair,
+        **{"Axis": doc.words("axis"), "First": "text_a", "Class": label("a")},
+        **{"Second": "text_b", "Class ": label("b"), "Ground truth": lambda row: row["emotion"] or "–"},
     }
-    section = doc.table_section(
+    return doc.table_section(
         "flips",
         "Classes that change with the group",
         f"{findings.flip_sentence}.",
         flips,
         columns,
+        has_lede=True,
         source="flips",
         nav="Changed classes",
         formats="html md",
     )
-    return section if flips.height else replace(section, blocks=(doc.Text(f"{findings.flip_sentence}."),))
-
-
-def _label(side: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
 
 
 def _sets(run: Run) -> doc.Section:
@@ -340,9 +332,9 @@ def _sets(run: Run) -> doc.Section:
         "mean, and Friedman's test.",
         run.table("sets"),
         {
-            **{"Pairs": _words("corpus"), "Axis": _words("axis"), "Emotion": "emotion"},
+            **{"Pairs": doc.words("corpus"), "Axis": doc.words("axis"), "Emotion": "emotion"},
             **{"#Groups": lambda row: str(len(row["groups"])), "#Parity": "dp", "#Spread": "spread"},
-            **{"Highest": _words("highest"), "Lowest": _words("lowest")},
+            **{"Highest": doc.words("highest"), "Lowest": doc.words("lowest")},
             **{"#Adjusted p": lambda row: format_p(row["p_adjusted"]), "#Sets": "n"},
         },
         source="sets",
@@ -351,37 +343,36 @@ def _sets(run: Run) -> doc.Section:
     )
 
 
-def _words(column: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda row: format_name(row[column]) if row[column] else ""
-
-
 def _measures(findings: ProbeFindings) -> doc.Section:
     lede = (
         f"{findings.view_words.capitalize()}. DP: smaller share of the class over the larger. Average delta: "
         "mean absolute difference. p: paired t-test; adjusted over all emotions and pairs of groups. Equal "
         "opportunity: as DP, over sentences that truly have the emotion."
     )
-    columns: dict[doc.Column, Callable[[ProbeCell], doc.AnyCell]] = {
-        doc.Column("Pair"): lambda cell: doc.Cell(
-            text=cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"
+    columns: dict[doc.Column | str, Callable[[ProbeCell], doc.AnyCell]] = {
+        "Pair": lambda cell: doc.Cell(text=cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"),
+        "Emotion": lambda cell: cell.words("emotion"),
+        "#DP": lambda cell: cell.format_number("dp") or "–",
+        "#Average delta": lambda cell: cell.format_number("avg_delta") or "–",
+        doc.Column("ACS", "num", name="gap"): lambda cell: doc.Cell(
+            text=cell.format_number("acs", signed=True) or "–",
+            note=f"by mean {cell.contrary}" if cell.contrary else "",
+            is_strong=True,
         ),
-        doc.Column("Emotion"): lambda cell: cell.words("emotion"),
-        doc.Column("DP", "num"): lambda cell: cell.format_number("dp") or "–",
-        doc.Column("Average delta", "num"): lambda cell: cell.format_number("avg_delta") or "–",
-        doc.Column("ACS", "num", name="gap"): _acs_cell,
-        doc.Column("Adjusted p", "num"): lambda cell: cell.p,
-        doc.Column("Effect size", "num"): lambda cell: cell.format_number("effect_size", signed=True) or "–",
-        doc.Column("Equal opportunity", "num"): lambda cell: cell.format_number("opportunity") or "–",
-        doc.Column("Flips", "num"): lambda cell: format_value(cell.row["flips"]),
-        doc.Column("Pairs", "num"): lambda cell: format_value(cell.row["n"]),
+        "#Adjusted p": lambda cell: cell.p,
+        "#Effect size": lambda cell: cell.format_number("effect_size", signed=True) or "–",
+        "#Equal opportunity": lambda cell: cell.format_number("opportunity") or "–",
+        "#Flips": lambda cell: format_value(cell.row["flips"]),
+        "#Pairs": lambda cell: format_value(cell.row["n"]),
         doc.Column("So", "verdict"): lambda cell: cell.verdict,
     }
-    rows = [
-        doc.Row([show(cell) for show in columns.values()], f"{cell.standing} {cell.direction}")
-        for cell in findings.cells
-    ]
-    table = doc.Table(
-        columns=list(columns), rows=rows, source="measures", style="comparisons", formats="html"
+    table = doc.build_table(
+        findings.cells,
+        columns,
+        tone=lambda cell: f"{cell.standing} {cell.direction}",
+        source="measures",
+        style="comparisons",
+        formats="html",
     )
     heads = ("Pairs", "Intensity", "#Cells", "#p below 0.05", "#Larger than chance", "#DP below 0.80")
     ways = doc.Table(
@@ -399,11 +390,6 @@ def _measures(findings: ProbeFindings) -> doc.Section:
     return doc.Section("measures", "Every measure", (*blocks, doc.Template("downloads.html.j2")), "Measures")
 
 
-def _acs_cell(cell: ProbeCell) -> doc.Cell:
-    note = f"by mean {cell.contrary}" if cell.contrary else ""
-    return doc.Cell(text=cell.format_number("acs", signed=True) or "–", is_strong=True, note=note)
-
-
 def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     """How the four ways of measuring compare: cells, tests and their largest difference."""
     for (pairs, score), part in measures.group_by("pairs", "score", maintain_order=True):
@@ -414,7 +400,7 @@ def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
             sum(cell.standing == "supported" for cell in cells),
             sum(cell.is_below_parity for cell in cells),
         )
-        yield (str(pairs), str(score), *map(format_value, counts), format_value(part["avg_delta"].max()))
+        yield (str(pairs), str(score), *map(format_value, (*counts, part["avg_delta"].max())))
 
 
 def _own_facts(run: Run) -> Iterator[Fact]:
