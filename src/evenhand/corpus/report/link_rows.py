@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.report.verdicts import ALPHA, TableRow, TestStanding
+from evenhand.report.verdicts import ALPHA, TableRow, TestStanding, tint
 from evenhand.report.wording import MINUS, format_count, format_name, format_percent, pluralise
 from evenhand.store.run import Run
 
@@ -66,9 +66,12 @@ class CorpusLink(TableRow):
     @property
     def tint(self) -> str:
         """Direction and strength of a clear link, such as ``higher-2``; else empty."""
-        if self.standing != "supported" or not self.direction:
-            return ""
-        return f"{self.direction}-{1 + sum(self.factor >= limit for limit in STRENGTHS)}"
+        return tint(self.direction, self.factor, STRENGTHS) if self.standing == "supported" else ""
+
+    @property
+    def base_words(self) -> str:
+        """The part of the baseline's units that hold the emotion, in percent."""
+        return "" if self.base_share is None else f"{100 * self.base_share:.2f} %"
 
     @property
     def ratio(self) -> str:

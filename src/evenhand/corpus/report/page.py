@@ -14,7 +14,7 @@ from evenhand.core.digests import Json
 from evenhand.corpus.report.findings import CorpusFindings, find_links, list_caveats
 from evenhand.corpus.report.link_rows import NONE, CorpusLink
 from evenhand.report import document as doc
-from evenhand.report.charts import draw_estimate, draw_swatches, element
+from evenhand.report.charts import draw_estimate, element
 from evenhand.report.html import SIZE_LIMIT
 from evenhand.report.manifest import (
     Fact,
@@ -23,8 +23,9 @@ from evenhand.report.manifest import (
     read_mapping,
     read_number,
     read_text,
+    read_texts,
 )
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS, TestStanding
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS, TestStanding, tint_legend
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -150,41 +151,22 @@ class _CorpusReport:
             "of the group. Deeper colours are stronger links (from 1.5 and from 2 times); plain numbers are "
             f"{INCONCLUSIVE}. With scripts on, choose a cell to read its {units}."
         )
-        legend = [
-            (draw_swatches("higher-1", "higher-2", "higher-3"), "▲ more often with the group"),
-            (draw_swatches("lower-1", "lower-2", "lower-3"), "▼ less often"),
-            (draw_swatches(""), INCONCLUSIVE),
-        ]
+        legend = tint_legend("▲ more often with the group", "▼ less often")
         if many:
             legend.append((element("b", "≠"), f"differs from {self.corpora[0]}: {LARGER}"))
-        by_key = {link.key: link for link in self.findings.links}
-        differing = _list_differing(self.run)
         table = self.run.table("cooccurrence").filter(pl.col("group") != NONE)
-        maps = []
-        for (axis,), part in table.group_by("axis", maintain_order=True):
-            groups = part["group"].unique(maintain_order=True)
-            keys = {
-                group: [[(c, e, axis, group) for e in self.emotions] for c in self.corpora]
-                for group in groups
-            }
-            rows = []
-            for group, of_corpora in keys.items():
-                rows += [doc.Row((format_name(group),), is_heading=True)] if many else []
-                for corpus, own in zip(self.corpora, of_corpora, strict=True):
-                    cells = [_map_cell(by_key[key], differs=key in differing) for key in own]
-                    rows.append(doc.Row((corpus if many else format_name(group), *cells)))
-            rows += list(self._base_rows([by_key[key] for own in keys[groups[0]] for key in own], many=many))
-            maps.append(
-                doc.Table(
-                    title=format_name(str(axis)),
-                    group_head="Group" if many else "",
-                    columns=["Corpus" if many else "Group", *(f"#{format_name(e)}" for e in self.emotions)],
-                    rows=rows,
-                    source="cooccurrence",
-                    style="matrix map" + " many" * many,
-                    tall=1000,
-                )
+        maps = [
+            doc.Table(
+                title=format_name(str(axis)),
+                group_head="Group" if many else "",
+                columns=["Corpus" if many else "Group", *(f"#{format_name(e)}" for e in self.emotions)],
+                rows=list(self._map_rows(str(axis), part["group"].unique(maintain_order=True).to_list())),
+                source="cooccurrence",
+                style="matrix map" + " many" * many,
+                tall=1000,
             )
+            for (axis,), part in table.group_by("axis", maintain_order=True)
+        ]
         sign = f"Odds ratios; * {LARGER} after correction over all links"
         blocks: list[doc.Block] = [
             doc.Text(lede, formats="html"),
@@ -194,100 +176,93 @@ class _CorpusReport:
         ]
         return doc.Section("maps", "Odds ratios", blocks if maps else (), "Odds ratios")
 
-    def _base_rows(self, links: Sequence[CorpusLink], *, many: bool) -> Iterator[doc.Row]:
-        """The part of the baseline's units that hold each emotion; a row for each corpus."""
-        name = f"{self.units.capitalize()} with the emotion where none is named"
-        if many:
-            yield doc.Row((name,), is_heading=True, formats="html md")
-        for place, corpus in enumerate(self.corpora):
-            own = links[place * len(self.emotions) : (place + 1) * len(self.emotions)]
-            shares = ["" if (part := link.base_share) is None else f"{100 * part:.2f} %" for link in own]
-            yield doc.Row((corpus if many else name, *shares), "base", formats="html md")
+    def _map_rows(self, axis: str, groups: Sequence[str]) -> Iterator[doc.Row]:
+        """Each group, then the part of the baseline's units that hold each emotion; a row for each corpus."""
+        by_key = {link.key: link for link in self.findings.links}
+        many, differing = len(self.corpora) > 1, _list_differing(self.run)
+        rest = f"{self.units.capitalize()} with the emotion where none is named"
+        for group in (*groups, ""):
+            name, formats = (format_name(group), doc.EVERYWHERE) if group else (rest, "html md")
+            if many:
+                yield doc.Row((name,), is_heading=True, formats=formats)
+            for corpus in self.corpora:
+                links = [by_key[corpus, emotion, axis, group or groups[0]] for emotion in self.emotions]
+                cells = [
+                    _map_cell(link, differs=link.key in differing) if group else link.base_words
+                    for link in links
+                ]
+                yield doc.Row((corpus if many else name, *cells), "" if group else "base", formats=formats)
 
     def _rates(self) -> doc.Section:
         table, differing = self.run.table("occurrence"), _list_differing(self.run)
-        first, *others = self.corpora
         rows = {(row["corpus"], row["emotion"]): row for row in table.iter_rows(named=True)}
-        contrasts = self.run.table("contrasts").filter(pl.col("group") == "")
+        contrasts = self.run.table("contrasts").filter(group="")
         ratios = {(row["corpus"], row["emotion"]): row["ratio"] for row in contrasts.iter_rows(named=True)}
         columns: list[doc.Column | str] = ["Emotion"]
+        lines: list[list[doc.AnyCell]] = [[format_name(emotion)] for emotion in self.emotions]
+        last: list[doc.AnyCell] = ["All emotions"]
         for corpus in self.corpora:
-            columns += [
-                f"#{corpus}: per million",
-                doc.Column(f"{corpus}: {self.units}", "num", formats="html md"),
-            ]
-            columns += [doc.Column(f"against {first}", "num", formats="html")] if corpus in others else []
-        lines: list[list[doc.Cell | str]] = []
-        for emotion in self.emotions:
-            line: list[doc.Cell | str] = [format_name(emotion)]
-            for corpus in self.corpora:
+            amounts = doc.Column(f"{corpus}: {self.units}", "num", formats="html md")
+            columns += [f"#{corpus}: per million", amounts]
+            for line, emotion in zip(lines, self.emotions, strict=True):
                 line += _rate_cells(rows[corpus, emotion])
-                if corpus in others:
-                    ratio = ratios.get((corpus, emotion))
-                    sign = " ≠" if (corpus, emotion, "", "") in differing else ""
-                    line.append("–" if ratio is None else f"{ratio:.2f}×{sign}")
-            lines.append(line)
-        last: list[doc.Cell | str] = ["All emotions"]
-        for corpus in self.corpora:
-            row = rows[corpus, self.emotions[0]]
-            spread = row["standard_deviation"]
+            whole = rows[corpus, self.emotions[0]]
+            spread = whole["standard_deviation"]
             note = "" if spread is None else f"standard deviation {spread:,.2f}"
-            last += ["", doc.Cell(text=f"{row['total']:,}", detail=note), *([""] if corpus in others else [])]
+            last += ["", doc.Cell(text=f"{whole['total']:,}", detail=note)]
+            if corpus == self.corpora[0]:
+                continue
+            columns.append(doc.Column(f"against {self.corpora[0]}", "num", formats="html"))
+            for line, emotion in zip(lines, self.emotions, strict=True):
+                ratio = ratios.get((corpus, emotion))
+                sign = " ≠" * ((corpus, emotion, "", "") in differing)
+                line.append("–" if ratio is None else f"{ratio:.2f}×{sign}")
+            last.append("")
         lede = (
             f"{self.units.capitalize()} with a word of the emotion, per million {self.units}, with the "
             f"{self.level} interval; then how many there are."
         )
-        rates = doc.Table(
-            columns=columns,
-            rows=[*lines, doc.Row(last, formats="html md")],
-            source="occurrence",
-            style="rates",
-        )
+        total = doc.Row(last, formats="html md")
+        rates = doc.Table(columns=columns, rows=[*lines, total], source="occurrence", style="rates")
         return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates), "Emotions")
 
     def _links(self) -> doc.Section:
-        many = len(self.corpora) > 1
         lede = (
             f"With {self.level} intervals made from documents. PMI is the pointwise mutual information in "
             "bits: 0 by chance, 1 twice as often. The adjusted p is corrected over all links of the run."
         )
-        columns: dict[doc.Column, Callable[[CorpusLink], doc.AnyCell]] = {
-            doc.Column("Group"): lambda link: doc.Cell(
+        columns: dict[doc.Column | str, Callable[[CorpusLink], doc.AnyCell]] = {
+            "Group": lambda link: doc.Cell(
                 text=link.words("group"), note=link.words("axis"), button=_button(link, "name")
             ),
-            doc.Column("Emotion"): lambda link: link.words("emotion"),
-            doc.Column("Corpus", formats="html" if many else ""): lambda link: link.key[0],
-            doc.Column("Count", "num"): lambda link: format_value(link.row["count"]),
-            doc.Column("Per million", "num"): lambda link: link.interval(
-                "per_million", "per_million_low", "per_million_high"
-            ),
+            "Emotion": lambda link: link.words("emotion"),
+            doc.Column("Corpus", formats="html" if len(self.corpora) > 1 else ""): lambda link: link.key[0],
+            "#Count": lambda link: format_value(link.row["count"]),
+            "#Per million": lambda link: link.interval("per_million", "per_million_low", "per_million_high"),
             doc.Column("Odds ratio", "num", name="gap"): lambda link: doc.Cell(
                 text=link.interval("odds_ratio", "low", "high"), is_strong=True
             ),
-            doc.Column("PMI", "num"): lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
-            doc.Column("Adjusted p", "num"): lambda link: link.p,
+            "#PMI": lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
+            "#Adjusted p": lambda link: link.p,
             doc.Column("So", "verdict"): lambda link: link.words("null_reason") or TEST_WORDS[link.standing],
         }
-        rows = [
-            doc.Row([show(link) for show in columns.values()], f"{link.standing} {link.direction}".strip())
-            for link in self.findings.links
-        ]
-        table = doc.Table(
-            columns=list(columns),
-            rows=rows,
+        table = doc.build_table(
+            self.findings.links,
+            columns,
+            tone=lambda link: f"{link.standing} {link.direction}".strip(),
             source="cooccurrence",
             style="comparisons",
             formats="html",
         )
-        text = doc.Text(lede, formats="html")
-        return doc.Section("links", "Every link", (text, table) if rows else (), "Links")
+        blocks = (doc.Text(lede, formats="html"), table) if self.findings.links else ()
+        return doc.Section("links", "Every link", blocks, "Links")
 
     def _problems(self) -> doc.Section:
         problems = [
-            show_control_characters(f"{file}{'' if byte is None else f', byte {byte:,}'}: {reason}")
+            f"{file}{'' if byte is None else f', byte {byte:,}'}: {reason}"
             for file, byte, reason in self.run.table("problems").iter_rows()
         ]
-        warnings = [show_control_characters(str(line)) for line in self.run.manifest.get("warnings", ())]
+        warnings = read_texts(self.run.manifest, "warnings")
         lines = doc.Bullets(items=[*problems, *warnings], style="limits problems", shown=200)
         return doc.Section("problems", "Skipped or changed input", (lines,))
 
@@ -344,20 +319,19 @@ def _sizes(total: Mapping[str, Any]) -> str:
 
 def _select_sentences(run: Run, *, room: int) -> tuple[dict[str, Json], int]:
     """Sentences by cell, one more of each as long as there is room, and how many are left out."""
-    rank = pl.int_range(pl.len()).over("corpus", "emotion", "axis", "group")
-    samples = run.table("samples").with_columns(rank=rank).sort("rank", maintain_order=True)
+    sizes = pl.col("text").str.len_bytes() + pl.col("file").str.len_chars() + 40
+    samples = (
+        run.table("samples")
+        .sort(pl.int_range(pl.len()).over("corpus", "emotion", "axis", "group"), maintain_order=True)
+        .filter(sizes.cast(pl.Int64).cum_sum() <= room)
+    )
     cells: dict[str, list[Json]] = {}
-    left_out = 0
     for row in samples.iter_rows(named=True):
-        room -= len(row["text"].encode("utf-8", "replace")) + len(row["file"]) + 40
-        if room < 0:
-            left_out += 1
-            continue
         at = f"row {row['row']:,}" if row["byte"] is None else f"byte {row['byte']:,}"
-        place = f"{show_control_characters(row['file'])}, {at}"
-        key = f"{row['corpus']}\t{row['emotion']}\t{row['axis']}\t{row['group']}"
-        cells.setdefault(key, []).append([show_control_characters(row["text"]), place])
-    return dict(cells), left_out
+        key = "\t".join(row[column] for column in ("corpus", "emotion", "axis", "group"))
+        parts = (row["text"], f"{row['file']}, {at}")
+        cells.setdefault(show_control_characters(key), []).append([*map(show_control_characters, parts)])
+    return dict(cells), run.table("samples").height - samples.height
 
 
 def _round(value: float | None) -> str:
