@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from evenhand.annotate.report.page import (
@@ -11,9 +13,8 @@ from evenhand.annotate.report.page import (
     interval,
     interval_or_reason,
     value,
-    words,
 )
-from evenhand.report.document import Report, Section, Show, table_section
+from evenhand.report.document import Report, Section, Show, table_section, words
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -54,15 +55,7 @@ def build_report(run: Run) -> Report:
         details="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully "
         "agree and 0 where they agree as far as chance would have it.",
         verdicts=tuple(_verdict(str(question), rows) for (question,), rows in questions.items()),
-        sections=(
-            _overall(overall),
-            _annotators(run),
-            _where(run),
-            _errors(run),
-            _pairs(run),
-            _items(run),
-            _dissents(run),
-        ),
+        sections=(_overall(overall), _annotators(run), *_list_details(run)),
         caveats=CAVEATS,
     )
 
@@ -129,28 +122,23 @@ def _annotators(run: Run) -> Section:
         columns["#True label"] = estimate("skill")
         lede += " True label: the probability of naming it, by Dawid and Skene."
     if table["checks_met"].null_count() < table.height:
-        columns["#Checks passed"] = _checks
+        columns["#Checks passed"] = lambda row: (
+            "" if row["checks_met"] is None else f"{row['checks_passed']} of {row['checks_met']}"
+        )
     short = (0, 1, 2, 3, 6) if table["question"].n_unique() > 1 else (1, 2, 3, 6, *range(7, len(columns)))
-    title = "Who agrees with the others"
-    return table_section(
-        "annotators", title, lede, table, columns, source="annotators", nav="Annotators", short=short
-    )
+    title, nav = "Who agrees with the others", "Annotators"
+    return table_section("annotators", title, lede, table, columns, source="annotators", nav=nav, short=short)
 
 
-def _checks(row: Row) -> str:
-    return "" if row["checks_met"] is None else f"{row['checks_passed']} of {row['checks_met']}"
-
-
-def _where(run: Run) -> Section:
-    """Which labels people stand alone with: who says what where the others say something else."""
-    counts = (
-        run.table("dissents").group_by("question", "annotator", "others", "said", maintain_order=True).len()
-    )
-    return table_section(
+def _list_details(run: Run) -> Iterator[Section]:
+    """Who differs from whom, how people err, and on which texts."""
+    dissents, errors, items = (run.table(name) for name in ("dissents", "errors", "items"))
+    labels = dissents.group_by("question", "annotator", "others", "said", maintain_order=True).len()
+    yield table_section(
         "where",
         "Who differs from the others, and how",
         "How often one person says something else than more than half of the others.",
-        counts.sort("len", descending=True, maintain_order=True),
+        labels.sort("len", descending=True, maintain_order=True),
         {
             **{"Question": words("question"), "Annotator": "annotator", "Others say": "others"},
             **{"They say": "said", "#Texts": "len"},
@@ -159,15 +147,11 @@ def _where(run: Run) -> Section:
         nav="Differences",
         formats="html md",
     )
-
-
-def _errors(run: Run) -> Section:
-    table = run.table("errors").filter(pl.col("true") != pl.col("said"))
-    return table_section(
+    yield table_section(
         "errors",
         "How people err, by Dawid and Skene",
         "What an annotator says of a text that truly has a label; the likeliest errors first.",
-        table.sort("probability", descending=True),
+        errors.filter(pl.col("true") != pl.col("said")).sort("probability", descending=True),
         {
             **{"Question": words("question"), "Annotator": "annotator", "True label": "true"},
             **{"They say": "said", "#Probability": lambda row: format_percent(row["probability"])},
@@ -175,54 +159,38 @@ def _errors(run: Run) -> Section:
         source="errors",
         formats="html md",
     )
-
-
-def _pairs(run: Run) -> Section:
-    return table_section(
+    yield table_section(
         "pairs",
         "Every two people",
         "",
         run.table("annotator_pairs"),
         {
-            "Question": words("question"),
-            "Pair": lambda row: f"{row['first']} and {row['second']}",
+            **{"Question": words("question"), "Pair": lambda row: f"{row['first']} and {row['second']}"},
             **{"#Texts": "n", "#Same label": estimate("agreement"), "#Rho": estimate("spearman")},
         },
         source="annotator_pairs",
         nav="Pairs",
         formats="html md",
     )
-
-
-def _items(run: Run) -> Section:
-    table = run.table("items").filter(pl.col("disagreement") > 0)
-    return table_section(
+    yield table_section(
         "items",
         "The most disputed texts",
         "Disagreement is the share of pairs of labels that differ.",
-        table.sort("disagreement", descending=True),
+        items.filter(pl.col("disagreement") > 0).sort("disagreement", descending=True),
         {
-            **{
-                "Question": words("question"),
-                "~Text": "text",
-                "Said": "said",
-                "#Disagreement": "disagreement",
-            },
-            "Label": lambda row: row["label"] or str(row["null_reason"]),
+            **{"Question": words("question"), "~Text": "text", "Said": "said"},
+            **{"#Disagreement": "disagreement", "Label": lambda row: row["label"] or str(row["null_reason"])},
         },
         source="items",
         nav="Texts",
         formats="html",
         is_offensive=True,
     )
-
-
-def _dissents(run: Run) -> Section:
-    return table_section(
+    yield table_section(
         "dissents",
         "The texts on which one person stands alone",
         "",
-        run.table("dissents"),
+        dissents,
         {
             **{"Annotator": "annotator", "~Text": "text", "They say": "said"},
             "Others say": lambda row: f"{row['others']} ({format_percent(row['share'])})",

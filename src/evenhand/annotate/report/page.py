@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from evenhand.report.document import Page, Report
 from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text
-from evenhand.report.wording import format_name, format_number, format_value
+from evenhand.report.wording import format_number, format_value
 from evenhand.store.run import Run
 
 Row: TypeAlias = Mapping[str, Any]
@@ -40,11 +40,6 @@ def _own_facts(run: Run) -> Iterator[Fact]:
     yield Fact("Metric", read_text(identity, "metric", "spec"))
     yield Fact("Metric version", read_text(identity, "metric", "version"))
     yield Fact("Weights or lexicon", read_text(identity, "metric", "weights"), is_code=True)
-
-
-def words(column: str) -> Callable[[Row], str]:
-    """A column of identifiers, as words."""
-    return lambda row: format_name(row[column])
 
 
 def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import polars as pl
 
-from evenhand.annotate.report.page import Row, build_people_report, interval, words
-from evenhand.report.document import Report, Section, table_section
+from evenhand.annotate.report.page import Row, build_people_report, interval
+from evenhand.report.document import Report, Section, table_section, words
 from evenhand.report.verdicts import ALPHA
 from evenhand.report.wording import (
     format_count,

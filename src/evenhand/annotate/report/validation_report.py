@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 import polars as pl
 from markupsafe import Markup
@@ -16,11 +16,10 @@ from evenhand.annotate.report.page import (
     interval,
     interval_or_reason,
     value,
-    words,
 )
 from evenhand.report.charts import COLOURS, DASHES, Plot, draw, element
-from evenhand.report.document import Report, Section, Show, table_section
-from evenhand.report.manifest import read_mapping
+from evenhand.report.document import Report, Section, table_section, words
+from evenhand.report.manifest import read_mapping, read_text
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -55,26 +54,29 @@ CAVEATS = (
 
 def build_report(run: Run) -> Report:
     """The content of the report."""
-    metric = str(read_mapping(run.manifest, "identity", "metric").get("spec") or "the metric")
+    metric = read_text(run.manifest, "identity", "metric", "spec") or "the metric"
     table = run.table("validation")
     outputs = table["output"].unique(maintain_order=True).to_list()
-    several = len(outputs) > 1
-    sections: list[Section] = [_measures(table)]
-    for place, output in enumerate(outputs):
-        own = (
-            _by_label(table, output, several),
-            _confusion(run, output, several),
-            _spread(run, output, several),
-            _cut(run, output, several),
-        )
-        sections += [section if not place else replace(section, nav="") for section in own]
     return build_people_report(
         run,
         tables=TABLES,
         question=f"Does {metric} agree with people?",
         details="Every text has a label from people and one from the metric. People are taken as right.",
         verdicts=tuple(_verdict(table, output) for output in outputs),
-        sections=(*sections, _misses(run, outputs), _left_out(run)),
+        sections=(
+            _measures(table),
+            *(section for output in outputs for section in _list_sections(run, output, outputs)),
+            _misses(run, outputs),
+            table_section(
+                "left-out",
+                "Left out",
+                "",
+                run.table("exclusions"),
+                {"Reason": "reason", "#Texts": "count", "#Of": "of"},
+                source="exclusions",
+                formats="html md",
+            ),
+        ),
         caveats=CAVEATS,
     )
 
@@ -125,21 +127,26 @@ def _measures(table: pl.DataFrame) -> Section:
     )
 
 
-def _name(words: str, title: str, output: str, several: bool) -> tuple[str, str]:
-    """The identifier and the title of a section of one output."""
-    plain = "".join(letter if letter.isalnum() else "-" for letter in output)
-    return f"{words}-{plain}", f"{title}: {format_name(output)}" if several else title
+def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Section]:
+    """The sections of one output; those of the first are named at the top of the page."""
+    table, counts, spreads, curves, fitted = (
+        run.table(name).filter(output=output)
+        for name in ("validation", "confusion", "score_spreads", "cut_curves", "best_cuts")
+    )
 
+    def section(name: str, title: str, *content: Any, nav: str, **options: Any) -> Section:
+        plain = "".join(letter if letter.isalnum() else "-" for letter in output)
+        whole = f"{title}: {format_name(output)}" if len(outputs) > 1 else title
+        nav = nav if output == outputs[0] else ""
+        return table_section(f"{name}-{plain}", whole, *content, nav=nav, **options)
 
-def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
-    own = table.filter((pl.col("output") == output) & (pl.col("label") != _ALL))
-    parts = own.partition_by("label", maintain_order=True)
-    labels = [{row["measure"]: row for row in part.iter_rows(named=True)} for part in parts]
-    return table_section(
-        *_name("labels", "Each label", output, several),
+    labels = table.filter(pl.col("label") != _ALL).partition_by("label", maintain_order=True)
+    yield section(
+        "labels",
+        "Each label",
         "Precision: of the texts the metric gives a label, the share people give it. Recall: of the texts "
         "people give it, the share the metric finds.",
-        labels,
+        [{row["measure"]: row for row in part.iter_rows(named=True)} for part in labels],
         {
             "Label": lambda rows: rows["precision"]["label"],
             "#Precision": lambda rows: estimate("value")(rows["precision"]),
@@ -149,15 +156,11 @@ def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
         source="validation",
         nav="Labels",
     )
-
-
-def _confusion(run: Run, output: str, several: bool) -> Section:
-    counts = run.table("confusion").filter(pl.col("output") == output)
-    wide = counts.pivot("predicted", index="human", values="count")
-    return table_section(
-        *_name("confusion", "Confusion", output, several),
+    yield section(
+        "confusion",
+        "Confusion",
         "Texts by what people say (rows) and what the metric says (columns).",
-        wide,
+        counts.pivot("predicted", index="human", values="count"),
         {
             "People": lambda row: f"people: {row['human']}",
             **{f"#metric: {label}": label for label in counts["human"].unique(maintain_order=True)},
@@ -166,14 +169,11 @@ def _confusion(run: Run, output: str, several: bool) -> Section:
         nav="Confusion",
         formats="html md",
     )
-
-
-def _spread(run: Run, output: str, several: bool) -> Section:
-    rows = run.table("score_spreads").filter(pl.col("output") == output).to_dicts()
-    own = run.table("best_cuts").filter(pl.col("output") == output)["own"].drop_nulls()
-    cuts = [sign * cut for cut in own for sign in ((-1, 1) if rows and rows[0]["low"] < 0 else (1,))]
-    return table_section(
-        *_name("spread", "Scores by what people say", output, several),
+    rows = spreads.to_dicts()
+    signs = (-1, 1) if rows and rows[0]["low"] < 0 else (1,)
+    yield section(
+        "spread",
+        "Scores by what people say",
         "Figure 6 of the BOLD paper. Dashed upright lines are the metric's own cuts.",
         rows,
         {
@@ -182,37 +182,31 @@ def _spread(run: Run, output: str, several: bool) -> Section:
         },
         source="score_spreads",
         nav="Scores",
-        drawing=draw_spreads(rows, cuts),
+        drawing=draw_spreads(rows, [sign * cut for cut in fitted["own"].drop_nulls() for sign in signs]),
         formats="html md",
     )
-
-
-def _cut(run: Run, output: str, several: bool) -> Section:
-    fitted = run.table("best_cuts").filter(pl.col("output") == output).to_dicts()
-    if not fitted:
-        return Section("cut", "", ())
-    best = fitted[0]
-    kinds = {
-        "its own cut": [format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy")],
-        "best cut, where fitted": [estimate(key)(best) for key in ("cut", "kappa", "accuracy")],
-        f"best cut, held out ({best['folds']} folds)": [
-            "",
-            *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
-        ],
-    }
-    points = run.table("cut_curves").filter(pl.col("output") == output).to_dicts()
-    return table_section(
-        *_name("cut", "The cut that would agree best", output, several),
-        "By Cohen's kappa, which a cut that gives all texts one label cannot win. Labels change at the cut, "
-        "with three labels at minus the cut and at the cut.",
-        [(kind, *cells) for kind, cells in kinds.items()],
-        {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
-        source="best_cuts",
-        nav="Best cut",
-        drawing=draw_curve(points, best),
-        note="The middle row was fitted on the texts it is judged on: too good by construction. The last row "
-        "is the one to quote.",
-    )
+    for best in fitted.head(1).to_dicts():
+        kinds = (
+            ("its own cut", *(format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy"))),
+            ("best cut, where fitted", *(estimate(key)(best) for key in ("cut", "kappa", "accuracy"))),
+            (
+                *(f"best cut, held out ({best['folds']} folds)", ""),
+                *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
+            ),
+        )
+        yield section(
+            "cut",
+            "The cut that would agree best",
+            "By Cohen's kappa, which a cut that gives all texts one label cannot win. Labels change at the "
+            "cut, with three labels at minus the cut and at the cut.",
+            kinds,
+            {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
+            source="best_cuts",
+            nav="Best cut",
+            drawing=draw_curve(curves.to_dicts(), best),
+            note="The middle row was fitted on the texts it is judged on: too good by construction. The last "
+            "row is the one to quote.",
+        )
 
 
 def _misses(run: Run, outputs: list[str]) -> Section:
@@ -235,12 +229,6 @@ def _misses(run: Run, outputs: list[str]) -> Section:
         formats="html",
         is_offensive=True,
     )
-
-
-def _left_out(run: Run) -> Section:
-    columns: dict[str, Show] = {"Reason": "reason", "#Texts": "count", "#Of": "of"}
-    rows = run.table("exclusions")
-    return table_section("left-out", "Left out", "", rows, columns, source="exclusions", formats="html md")
 
 
 _FRAME = {"width": 560.0, "height": 190.0, "left": 46.0, "top": 14.0}

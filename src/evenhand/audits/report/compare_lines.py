@@ -25,11 +25,6 @@ class ChangeLine(TableRow):
     measure: Measure
 
     @property
-    def run(self) -> str:
-        """The run that is compared with the reference."""
-        return self.text("run")
-
-    @property
     def group(self) -> str:
         """The group."""
         return self.words("group")
@@ -81,11 +76,6 @@ class ChangeLine(TableRow):
         return self.measure.gap(self.value("min_detectable"))
 
     @property
-    def is_exploratory(self) -> bool:
-        """Whether it is outside the corrected family."""
-        return bool(self.row["exploratory"])
-
-    @property
     def verdict(self) -> str:
         """``wider``, ``narrower``, ``moved``, ``inconclusive`` or ``not testable``."""
         p, widens = self.value("p_adjusted"), self.value("widens")
@@ -121,12 +111,12 @@ class ChangeLine(TableRow):
         """The change without its evidence: "women against men: wider (sentiment, negative) under B"."""
         has_turned = self.baseline and self.ends and self.ends[0] * self.ends[1] < 0
         turned = " and the other way round" if has_turned else ""
-        return f"{self.what}: {self.verdict}{turned} ({self.measure.full_title}) under {self.run}"
+        return f"{self.what}: {self.verdict}{turned} ({self.measure.full_title}) under {self.text('run')}"
 
     @property
     def doubt(self) -> str:
         """What an inconclusive change leaves open."""
-        what, unit = f"{self.what}, {self.measure.full_title}, under {self.run}", self.measure.unit
+        what, unit = f"{self.what}, {self.measure.full_title}, under {self.text('run')}", self.measure.unit
         seen = f"; it had to reach {self.seen_from}{unit} to be detected" if self.seen_from else ""
         return f"{what}: the change may be anywhere from {self.interval}{unit}{seen}"
 
@@ -138,8 +128,8 @@ class ChangeLine(TableRow):
         """
         rank = 0 if self.verdict in BEYOND else 1 if self.verdict == INCONCLUSIVE else 2
         size = abs(self.value("estimate") or 0) / (self.measure.span or 1)
-        is_unbounded = self.measure.span is None
-        return self.is_exploratory, rank, is_unbounded, -size, self.what, self.measure.full_title, self.run
+        names = (self.what, self.measure.full_title, self.text("run"))
+        return bool(self.row["exploratory"]), rank, self.measure.span is None, -size, *names
 
     def draw(self, scale: AxisScale) -> Markup:
         """Its value in the reference and in the run, against zero."""

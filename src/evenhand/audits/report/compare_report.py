@@ -71,7 +71,7 @@ class RunComparison:
     @property
     def primary(self) -> list[ChangeLine]:
         """The changes of gaps in the corrected family."""
-        return [line for line in self.gaps if not line.is_exploratory]
+        return [line for line in self.gaps if not line.row["exploratory"]]
 
     @property
     def clear_changes(self) -> list[ChangeLine]:
@@ -112,7 +112,7 @@ class RunComparison:
         if not self.clear_changes:
             return f"{self.headline}; {self.order}."
         first = self.clear_changes[0]
-        what = f"{first.what} ({first.measure.full_title}) under {first.run}"
+        what = f"{first.what} ({first.measure.full_title}) under {first.text('run')}"
         size = f"{first.before} became {first.after}{first.measure.unit}"
         return f"{self.headline}; the largest is {what}: {size}; {self.order}."
 
@@ -349,9 +349,9 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
             text=line.group, note=f"against {line.baseline}" if line.baseline else ""
         ),
         doc.Column("Measure", name="measure"): lambda line: doc.Cell(
-            text=line.measure.full_title, tags=("exploratory",) * line.is_exploratory
+            text=line.measure.full_title, tags=("exploratory",) * line.row["exploratory"]
         ),
-        doc.Column("Run", name="run"): lambda line: line.run,
+        doc.Column("Run", name="run"): lambda line: line.text("run"),
         doc.Column("", "plot", formats="html"): lambda line: doc.Cell(text="", chart=line.draw(scale)),
         doc.Column("Was", "num", name="was"): lambda line: line.before,
         doc.Column("Is", "num", name="is"): lambda line: line.after,
@@ -386,8 +386,8 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
 
 
 def _list_filters(line: ChangeLine) -> dict[str, str]:
-    keys = {"axis": line.text("axis"), "metric": line.text("metric"), "run": line.run, "so": line.verdict}
-    return keys | ({"exploratory": ""} if line.is_exploratory else {})
+    keys = {key: line.text(key) for key in ("axis", "metric", "run")} | {"so": line.verdict}
+    return keys | ({"exploratory": ""} if line.row["exploratory"] else {})
 
 
 def _list_runs(run: Run) -> Iterator[Fact]:

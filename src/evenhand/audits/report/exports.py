@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from statistics import NormalDist
 
@@ -16,6 +15,7 @@ from evenhand.report.manifest import format_level, read_number, read_text
 from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
+Row = Mapping[str, Json]
 _BEHIND = ("low", "high", "level", "method", "n", "n_null", "n_clusters", "null_reason")
 """The columns of an estimate that lm-evaluation-harness has no place for."""
 _FILTER = "none"
@@ -29,27 +29,29 @@ def lm_eval_results(run: Run) -> str:
     with its largest gap per output. Standard errors are half an interval over its normal quantile; the
     interval itself, n and the reason of what is missing are in the task's metadata. Missing is ``N/A``.
     """
-    tasks, axes = _tasks(run), _axes(run)
-    everything = {name: task.results for name, task in tasks.items()} | axes
+    tasks: dict[str, list[dict[str, Json]]] = {}
+    for row in to_rows(run.table("groups")):
+        tasks.setdefault(_task(row, "suite", "axis", "group"), []).append(row)
+    axes = _axes(run)
+    results = {name: _results(rows) for name, rows in tasks.items()} | axes
+    axis_of = {name: _task(rows[0], "suite", "axis") for name, rows in tasks.items()}
+    model, created = _model(run), _seconds(read_text(run.manifest, "created"))
     content: dict[str, Json] = {
-        "results": dict(everything),
+        "results": dict(results),
         "groups": dict(axes),
-        "group_subtasks": {axis: [name for name in tasks if tasks[name].axis == axis] for axis in axes},
+        "group_subtasks": {axis: [name for name in tasks if axis_of[name] == axis] for axis in axes},
         "configs": {
-            name: {"task": name, "output_type": "generate_until", "metadata": task.metadata}
-            for name, task in tasks.items()
+            name: {"task": name, "output_type": "generate_until", "metadata": _metadata(rows)}
+            for name, rows in tasks.items()
         },
-        "versions": {name: read_text(run.manifest, "package") for name in everything},
-        "n-shot": dict.fromkeys(everything, 0),
-        "higher_is_better": {name: dict.fromkeys(_metrics(axes[name]), False) for name in axes},
-        "n-samples": {name: {"original": task.n, "effective": task.n_scored} for name, task in tasks.items()},
-        "config": {
-            "model": read_text(run.manifest, "identity", "model", "backend"),
-            "model_args": _model(run),
-        },
-        "model_name": _model(run),
+        "versions": dict.fromkeys(results, read_text(run.manifest, "package")),
+        "n-shot": dict.fromkeys(results, 0),
+        "higher_is_better": {name: dict.fromkeys(_metrics(axis), False) for name, axis in axes.items()},
+        "n-samples": {name: _amounts(rows) for name, rows in tasks.items()},
+        "config": {"model": read_text(run.manifest, "identity", "model", "backend"), "model_args": model},
+        "model_name": model,
         "model_source": "evenhand",
-        "date": _seconds(read_text(run.manifest, "created")),
+        "date": created,
         "total_evaluation_time_seconds": str(_took(run)),
     }
     return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -93,30 +95,24 @@ def list_identifiers(run: Run) -> dict[str, str]:
     }
 
 
-@dataclass(slots=True)
-class _Task:
-    """A group of an axis: its results, the evidence for each number, and its texts."""
-
-    axis: str
-    results: dict[str, Json]
-    metadata: dict[str, Json] = field(default_factory=dict)
-    n: int = 0
-    n_scored: int = 0
-    """Texts with a value of the output that most have one of."""
-
-
-def _tasks(run: Run) -> dict[str, _Task]:
-    tasks: dict[str, _Task] = {}
-    for row in to_rows(run.table("groups")):
-        axis, name = _task(row, "suite", "axis"), _task(row, "suite", "axis", "group")
-        task = tasks.setdefault(name, _Task(axis, {"alias": f" - {row['group']}"}))
+def _results(rows: Sequence[Row]) -> dict[str, Json]:
+    results: dict[str, Json] = {"alias": f" - {rows[0]['group']}"}
+    for row in rows:
         output = f"{row['metric']}.{row['output']}"
-        task.results[f"{output},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
-        task.results[f"{output}_stderr,{_FILTER}"] = _stderr(row, row["level"])
-        task.metadata[output] = {key: row[key] for key in _BEHIND}
-        n, n_null = (int(str(row[key])) for key in ("n", "n_null"))
-        task.n, task.n_scored = max(task.n, n + n_null), max(task.n_scored, n)
-    return tasks
+        results[f"{output},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
+        results[f"{output}_stderr,{_FILTER}"] = _stderr(row, row["level"])
+    return results
+
+
+def _metadata(rows: Sequence[Row]) -> dict[str, Json]:
+    """The evidence for each number of a group."""
+    return {f"{row['metric']}.{row['output']}": {key: row[key] for key in _BEHIND} for row in rows}
+
+
+def _amounts(rows: Sequence[Row]) -> dict[str, Json]:
+    """The texts of a group, and those with a value of the output that most have one of."""
+    scored = [(int(str(row["n"])), int(str(row["n_null"]))) for row in rows]
+    return {"original": max(map(sum, scored)), "effective": max(n for n, _ in scored)}
 
 
 def _axes(run: Run) -> dict[str, dict[str, Json]]:
@@ -137,25 +133,22 @@ def _index(run: Run) -> Iterator[Json]:
     for row in to_rows(run.table("comparisons")):
         if row["exploratory"] or row["estimate"] is None:
             continue
-        interval = (
-            ""
-            if row["low"] is None
-            else f", {format_level(run)} interval {row['low']:.4f} to {row['high']:.4f}"
-        )
+        ends = "" if row["low"] is None else f"{row['low']:.4f} to {row['high']:.4f}"
+        interval = f", {format_level(run)} interval {ends}" if ends else ""
+        compared = f"{row['axis']}, {row['group']} against {row['baseline']}"
+        metric: Json = {
+            "type": "gap",
+            "name": f"{row['metric']}.{row['output']} gap{interval}, n {row['n']}",
+            "value": row["estimate"],
+            "verified": False,
+        }
         yield {
             "task": {"type": "text-generation", "name": "Bias measurement"},
             "dataset": {
                 "type": f"evenhand/{row['suite']}",
-                "name": f"evenhand {row['suite']}: {row['axis']}, {row['group']} against {row['baseline']}",
+                "name": f"evenhand {row['suite']}: {compared}",
             },
-            "metrics": [
-                {
-                    "type": "gap",
-                    "name": f"{row['metric']}.{row['output']} gap{interval}, n {row['n']}",
-                    "value": row["estimate"],
-                    "verified": False,
-                }
-            ],
+            "metrics": [metric],
         }
 
 
@@ -164,7 +157,7 @@ def _metrics(axis: Mapping[str, Json]) -> list[str]:
     return [name for name in names if not name.endswith("_stderr")]
 
 
-def _stderr(row: Mapping[str, Json], at: Json) -> Json:
+def _stderr(row: Row, at: Json) -> Json:
     """Half an interval of that level over its normal quantile."""
     low, high = row["low"], row["high"]
     if not (isinstance(low, float) and isinstance(high, float) and isinstance(at, float)):
@@ -172,11 +165,11 @@ def _stderr(row: Mapping[str, Json], at: Json) -> Json:
     return (high - low) / 2 / NormalDist().inv_cdf((1 + at) / 2)
 
 
-def _task(row: Mapping[str, Json], *columns: str) -> str:
+def _task(row: Row, *columns: str) -> str:
     return "_".join(["evenhand", *(_plain(r"\W+", str(row[column])) for column in columns)])
 
 
-def _path(row: Mapping[str, Json], last: str) -> str:
+def _path(row: Row, last: str) -> str:
     words = [row["suite"], row["axis"], row["group"], f"{row['metric']}.{row['output']}", last]
     # Trackers take letters, digits and these few signs.
     return "/".join(_plain(r"[^\w.\- ]+", str(word)) for word in words)
