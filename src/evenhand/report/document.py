@@ -322,7 +322,13 @@ class Section:
 
     def shows(self, format_name: str) -> list[Block]:
         """The blocks of a format."""
-        return [block for block in self.blocks if format_name in block.formats and has_content(block)]
+        shown = [block for block in self.blocks if format_name in block.formats]
+        # The first field of a block is its content; that of a table are its rows.
+        return [
+            block
+            for block in shown
+            if (block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name))
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,11 +452,6 @@ def list_choices(names: Iterable[str]) -> list[tuple[str, str]]:
 def to_row(row: AnyRow) -> Row:
     """A row, also of bare cells."""
     return row if isinstance(row, Row) else Row(row)
-
-
-def has_content(block: Block) -> bool:
-    """Whether there is anything to show; a table of no rows has none."""
-    return bool(block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name))
 
 
 def count_verdicts(

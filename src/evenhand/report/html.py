@@ -19,6 +19,7 @@ from pathlib import Path
 
 import jinja2
 import polars as pl
+import polars.selectors as cs
 from markupsafe import Markup, escape
 
 from evenhand._version import __version__
@@ -95,8 +96,10 @@ def embed_json(value: Json) -> Markup:
 
 def pack_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str, ...]]:
     """The tables for download, packed, and the names of those that have rows and found room."""
+    # Lists as words, which is what a cell of a CSV can hold.
+    join = cs.list().list.eval(pl.element().cast(pl.String)).list.join(" ")
     columns: dict[str, Json] = {
-        name: to_columns(_join_lists(table)) for name, table in tables.items() if table.height
+        name: to_columns(table.with_columns(join)) for name, table in tables.items() if table.height
     }
     ends = accumulate(len(pack_json(table)) for table in columns.values())
     fitting = {name: columns[name] for name, end in zip(columns, ends, strict=True) if end <= _MOST_BYTES}
@@ -156,12 +159,6 @@ def _environment(folder: Path) -> jinja2.Environment:
         "defined": define_words,
     }
     return environment
-
-
-def _join_lists(table: pl.DataFrame) -> pl.DataFrame:
-    """Lists as words, which is what a cell of a CSV can hold."""
-    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-    return table.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(" "))
 
 
 def _own_files(folder: Path, file: str) -> list[str]:

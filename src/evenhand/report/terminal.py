@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text as Line
 
@@ -22,19 +22,6 @@ def to_terminal(report: Report) -> RenderableType:
     return Group(*parts)
 
 
-def create_grid(heads: Iterable[tuple[str, bool]]) -> Grid:
-    """A table in our style; each head with whether its column holds numbers."""
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for head, is_number in heads:
-        grid.add_column(
-            _line(head),
-            justify="right" if is_number else "left",
-            overflow="fold",
-            no_wrap=is_number,
-        )
-    return grid
-
-
 def _write(block: Block, title: str) -> Iterator[RenderableType]:
     if isinstance(block, Text):
         yield _line(block.text, style="dim" if block.style == "note" else "")
@@ -42,7 +29,11 @@ def _write(block: Block, title: str) -> Iterator[RenderableType]:
         yield from map(_line, block.items)
     elif isinstance(block, Table):
         heads, rows, hidden = block.lines("terminal")
-        grid = create_grid((column.head, column.kind == "num") for column in heads)
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+        for column in heads:
+            is_number = column.kind == "num"
+            justify: JustifyMethod = "right" if is_number else "left"
+            grid.add_column(_line(column.head), justify=justify, overflow="fold", no_wrap=is_number)
         for row in rows:
             grid.add_row(*map(_line, row))
         yield _line("")

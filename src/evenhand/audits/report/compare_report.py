@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,7 +180,17 @@ def build_report(run: Run) -> doc.Report:
         ),
         caveats=caveats,
         notes=read_texts(run.manifest, "warnings"),
-        facts=list_facts(run, _list_runs(run)),
+        facts=list_facts(
+            run,
+            (
+                fact
+                for number, item in enumerate(read_objects(run.manifest, "runs"), start=1)
+                for fact in (
+                    Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", True),
+                    Fact(f"Run {number} was made by", read_text(item, "command"), is_code=True),
+                )
+            ),
+        ),
         manifest=_KEYS,
         tables=_TABLES,
         values={"verdict": comparison.verdict, "caveats": caveats},
@@ -322,16 +332,11 @@ def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc
         note = format_name(row["null_reason"] or "no estimate") if spread is None else interval
         size = doc.Cell(text=measure.gap(spread), note=note, is_strong=spread is not None)
         chart = doc.Cell(text="", chart=draw_interval(None if spread is None else scale.at(spread), bar))
-        tone = read_tone(row, len(part))
-        rows.append(doc.Row((row["run"], chart, size, rank or "–"), f"{tone} clear" if tone else ""))
+        # A run that ties with all others, or has no rank, has no colour.
+        is_tied = row["rank"] is None or len(row["tied_with"] or ()) >= len(part) - 1
+        tone = "" if is_tied else "lower clear" if row["rank"] == 1 else "higher clear"
+        rows.append(doc.Row((row["run"], chart, size, rank or "–"), tone))
     return rows
-
-
-def read_tone(row: Mapping[str, Any], runs: int) -> str:
-    """``lower`` where no run is narrower, ``higher`` where one is, empty where it ties with all."""
-    if row["rank"] is None or len(row["tied_with"] or ()) >= runs - 1:
-        return ""
-    return "lower" if row["rank"] == 1 else "higher"
 
 
 def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunComparison) -> doc.Section:
@@ -388,10 +393,3 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
 def _list_filters(line: ChangeLine) -> dict[str, str]:
     keys = {key: line.text(key) for key in ("axis", "metric", "run")} | {"so": line.verdict}
     return keys | ({"exploratory": ""} if line.row["exploratory"] else {})
-
-
-def _list_runs(run: Run) -> Iterator[Fact]:
-    for number, item in enumerate(read_objects(run.manifest, "runs"), start=1):
-        yield Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", is_code=True)
-        command = read_text(item, "command")
-        yield Fact(f"Run {number} was made by", command, is_code=True)

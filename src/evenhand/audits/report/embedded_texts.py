@@ -93,7 +93,9 @@ def embed_texts(run: Run, budget: int) -> tuple[dict[str, Json], str]:
     words = run.table("explanations")
     for per_bar in _PER_BAR:
         kept = table.filter(pl.col("rank") < per_bar)
-        if _least_size(kept) > budget:
+        shown = kept.select(pl.col("prompt", "text").str.slice(0, LONGEST)).unique()
+        # Packed six to one, which spares making what cannot fit.
+        if sum(text_size(column) for column in shown.iter_columns()) // 6 > budget:
             continue
         data = _embed_table(kept, words)
         if len(pack_json(data)) <= budget:
@@ -104,12 +106,6 @@ def embed_texts(run: Run, budget: int) -> tuple[dict[str, Json], str]:
 def _left_out(per_bar: int, amount: int) -> str:
     more = f"{amount:,} more are in examples.parquet"
     return f"This page holds at most {per_bar} texts per group and measure; {more}." if amount else ""
-
-
-def _least_size(table: pl.DataFrame) -> int:
-    """Bytes these rows have at the least, packed six to one: it spares making what cannot fit."""
-    shown = table.select(pl.col("prompt", "text").str.slice(0, LONGEST)).unique()
-    return sum(text_size(column) for column in shown.iter_columns()) // 6
 
 
 def _rank_examples(table: pl.DataFrame) -> pl.DataFrame:

@@ -41,13 +41,22 @@ def lm_eval_results(run: Run) -> str:
         "groups": dict(axes),
         "group_subtasks": {axis: [name for name in tasks if axis_of[name] == axis] for axis in axes},
         "configs": {
-            name: {"task": name, "output_type": "generate_until", "metadata": _metadata(rows)}
+            name: {
+                "task": name,
+                "output_type": "generate_until",
+                "metadata": {_output(row): {key: row[key] for key in _BEHIND} for row in rows},
+            }
             for name, rows in tasks.items()
         },
         "versions": dict.fromkeys(results, read_text(run.manifest, "package")),
         "n-shot": dict.fromkeys(results, 0),
         "higher_is_better": {name: dict.fromkeys(_metrics(axis), False) for name, axis in axes.items()},
-        "n-samples": {name: _amounts(rows) for name, rows in tasks.items()},
+        # Texts of a group, and those with a value of the output that most have one of.
+        "n-samples": {
+            name: {"original": max(n + n_null for n, n_null in amounts), "effective": max(amounts)[0]}
+            for name, rows in tasks.items()
+            for amounts in [[(int(str(row["n"])), int(str(row["n_null"]))) for row in rows]]
+        },
         "config": {"model": read_text(run.manifest, "identity", "model", "backend"), "model_args": model},
         "model_name": model,
         "model_source": "evenhand",
@@ -98,21 +107,13 @@ def list_identifiers(run: Run) -> dict[str, str]:
 def _results(rows: Sequence[Row]) -> dict[str, Json]:
     results: dict[str, Json] = {"alias": f" - {rows[0]['group']}"}
     for row in rows:
-        output = f"{row['metric']}.{row['output']}"
-        results[f"{output},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
-        results[f"{output}_stderr,{_FILTER}"] = _stderr(row, row["level"])
+        results[f"{_output(row)},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
+        results[f"{_output(row)}_stderr,{_FILTER}"] = _stderr(row, row["level"])
     return results
 
 
-def _metadata(rows: Sequence[Row]) -> dict[str, Json]:
-    """The evidence for each number of a group."""
-    return {f"{row['metric']}.{row['output']}": {key: row[key] for key in _BEHIND} for row in rows}
-
-
-def _amounts(rows: Sequence[Row]) -> dict[str, Json]:
-    """The texts of a group, and those with a value of the output that most have one of."""
-    scored = [(int(str(row["n"])), int(str(row["n_null"]))) for row in rows]
-    return {"original": max(map(sum, scored)), "effective": max(n for n, _ in scored)}
+def _output(row: Row) -> str:
+    return f"{row['metric']}.{row['output']}"
 
 
 def _axes(run: Run) -> dict[str, dict[str, Json]]:
@@ -120,7 +121,7 @@ def _axes(run: Run) -> dict[str, dict[str, Json]]:
     axes: dict[str, dict[str, Json]] = {}
     for row in to_rows(run.table("comparisons")):
         axis = axes.setdefault(_task(row, "suite", "axis"), {"alias": str(row["axis"])})
-        name, gap = f"largest_gap.{row['metric']}.{row['output']}", row["estimate"]
+        name, gap = f"largest_gap.{_output(row)}", row["estimate"]
         known = axis.setdefault(f"{name},{_FILTER}", "N/A")
         axis.setdefault(f"{name}_stderr,{_FILTER}", "N/A")
         if isinstance(gap, float) and (not isinstance(known, float) or abs(gap) > known):
@@ -138,7 +139,7 @@ def _index(run: Run) -> Iterator[Json]:
         compared = f"{row['axis']}, {row['group']} against {row['baseline']}"
         metric: Json = {
             "type": "gap",
-            "name": f"{row['metric']}.{row['output']} gap{interval}, n {row['n']}",
+            "name": f"{_output(row)} gap{interval}, n {row['n']}",
             "value": row["estimate"],
             "verified": False,
         }
@@ -170,7 +171,7 @@ def _task(row: Row, *columns: str) -> str:
 
 
 def _path(row: Row, last: str) -> str:
-    words = [row["suite"], row["axis"], row["group"], f"{row['metric']}.{row['output']}", last]
+    words = [row["suite"], row["axis"], row["group"], _output(row), last]
     # Trackers take letters, digits and these few signs.
     return "/".join(_plain(r"[^\w.\- ]+", str(word)) for word in words)
 

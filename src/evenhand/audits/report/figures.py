@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby
 from typing import Any
@@ -28,6 +28,8 @@ FigureKey = tuple[str, str, str, str]
 GroupKey = tuple[str, str, str, str, str, str]
 """suite, model, axis, group, metric, output."""
 Values = Mapping[str, Any]
+Cuts = tuple[tuple[float, ...], int]
+"""Cuts, and which of them is the metric's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,9 @@ class ChartPanel:
     """How many of its gaps are larger than chance."""
     has_values: bool
     """Whether any group of it has an estimate."""
-    cuts: tuple[float, ...] = ()
+    cuts: tuple[float, ...]
     """The cuts at which its shares are known, from the middle of the range outwards."""
-    own_cut: int = 0
+    own_cut: int
     """Which of them is the metric's own."""
 
 
@@ -114,9 +116,8 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
         for _, _, place, measure, own in part:
             overall = (*key, measure.output)
             answer = f" {omnibus[overall].sentence}" if overall in omnibus else ""
-            at, primary = cuts.get(overall, ((), 0))
-            panel = _build_panel(f"panel-{number}-{place}", measure, own, level)
-            panels.append(replace(panel, caption=panel.caption + answer, cuts=at, own_cut=primary))
+            name = f"panel-{number}-{place}"
+            panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
         figures.append(ChartFigure(f"figure-{number}", *key, tuple(panels)))
     return figures, total - sum(len(own) for *_, own in plans)
 
@@ -151,32 +152,26 @@ def _read_rows(run: Run, findings: Findings) -> Iterable[_GroupRow]:
         for row in run.table("distributions").iter_rows(named=True)
         if sum(row["counts"] or ())
     }
-    gaps = _select_gaps(run, findings)
-    baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in findings.gaps}
-    for index, row in enumerate(null_non_finite(run.table("groups")).iter_rows(named=True)):
-        suite, model, axis, group, metric, output = (row[column] for column in BAR_KEY)
-        key = (suite, model, axis, group, metric, output)
-        gap = gaps.get(key)
-        is_baseline = gap is None and (suite, axis, group) in baselines
-        yield _GroupRow(index, key, row, gap, is_baseline, spreads.get(key))
-
-
-def _select_gaps(run: Run, findings: Findings) -> dict[GroupKey, Gap]:
-    """For each group the gap to its declared baseline, or else the first there is."""
+    # For each group the gap to its declared baseline, or else the first there is.
     gaps: dict[GroupKey, Gap] = {}
     for gap in findings.gaps:
         row = gap.comparison
         key = (row.suite, row.model, row.axis, row.group, row.metric, row.output)
-        declared = row.baseline == read_text(run.manifest, "suites", row.suite, "baselines", row.axis)
-        if key not in gaps or declared:
+        declared = read_text(run.manifest, "suites", row.suite, "baselines", row.axis)
+        if key not in gaps or row.baseline == declared:
             gaps[key] = gap
-    return gaps
+    baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in findings.gaps}
+    for index, values in enumerate(null_non_finite(run.table("groups")).iter_rows(named=True)):
+        suite, model, axis, group, metric, output = (values[column] for column in BAR_KEY)
+        key = (suite, model, axis, group, metric, output)
+        is_baseline = key not in gaps and (suite, axis, group) in baselines
+        yield _GroupRow(index, key, values, gaps.get(key), is_baseline, spreads.get(key))
 
 
-def _read_cuts(run: Run) -> dict[OverallKey, tuple[tuple[float, ...], int]]:
+def _read_cuts(run: Run) -> dict[OverallKey, Cuts]:
     """For each axis and share its cuts, from the middle outwards, and which is the metric's own."""
     columns = ("suite", "model", "axis", "metric", "output")
-    cuts: dict[OverallKey, tuple[tuple[float, ...], int]] = {}
+    cuts: dict[OverallKey, Cuts] = {}
     table = run.table("cuts").select(*columns, "cut", "own").unique(maintain_order=True)
     for key, part in table.group_by(*columns, maintain_order=True):
         ordered = part.sort(pl.col("cut").abs())
@@ -187,7 +182,9 @@ def _read_cuts(run: Run) -> dict[OverallKey, tuple[tuple[float, ...], int]]:
     return cuts
 
 
-def _build_panel(name: str, measure: Measure, rows: Sequence[_GroupRow], level: str) -> ChartPanel:
+def _build_panel(
+    name: str, measure: Measure, rows: Sequence[_GroupRow], level: str, answer: str, cuts: Cuts
+) -> ChartPanel:
     # The largest value first, nulls last.
     ordered = sorted(rows, key=lambda each: (-(each.row["value"] or 0), each.row["group"]))
     ordered.sort(key=lambda each: each.row["value"] is None)
@@ -223,8 +220,10 @@ def _build_panel(name: str, measure: Measure, rows: Sequence[_GroupRow], level: 
         ),
         Column("", "plot", drawing=ticks): draw_row,
         Column("", "num", name="est", drawing=estimate, is_sorted=True): partial(_estimate_cell, measure),
-        Column("Gap, points" if measure.kind == "share" else "Gap", "num", level, "gap"): partial(
-            _gap_cell, measure
+        Column("Gap, points" if measure.kind == "share" else "Gap", "num", level, "gap"): lambda each: (
+            measure.cell(each.gap.comparison.estimate, note=each.gap.signed_interval, arrow=each.gap.arrow)
+            if each.gap and each.gap.comparison.estimate is not None
+            else Cell(text="")
         ),
         Column("Adjusted p", "num", name="p"): lambda each: each.gap.p if each.gap else "",
         Column("Texts", "num", "/ clusters", "n"): lambda each: Cell(
@@ -244,10 +243,12 @@ def _build_panel(name: str, measure: Measure, rows: Sequence[_GroupRow], level: 
         id=name,
         measure=measure,
         table=table,
-        caption=f"{measure.caption}{line}",
+        caption=f"{measure.caption}{line}{answer}",
         has_spread=bool(spreads),
         supported_count=sum(row.standing == "supported" for row in rows),
         has_values=any(row.row["value"] is not None for row in rows),
+        cuts=cuts[0],
+        own_cut=cuts[1],
     )
 
 
@@ -263,12 +264,6 @@ def _estimate_cell(measure: Measure, each: _GroupRow) -> Cell:
     ends = [measure.value(row[end]) for end in ("low", "high") if row[end] is not None]
     interval = f"{ends[0].removesuffix(' %')} to {ends[1]}" if len(ends) == 2 else ""
     return Cell(text=measure.value(row["value"]), note=interval, is_strong=True, chart=words)
-
-
-def _gap_cell(measure: Measure, each: _GroupRow) -> Cell:
-    if not each.gap or each.gap.comparison.estimate is None:
-        return Cell(text="")
-    return measure.cell(each.gap.comparison.estimate, note=each.gap.signed_interval, arrow=each.gap.arrow)
 
 
 def find_histogram_scale(spreads: Sequence[Values]) -> AxisScale | None:

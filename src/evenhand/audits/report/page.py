@@ -286,10 +286,18 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
         ),
         doc.interval_column(format_level(run)): lambda gap: gap.signed_interval,
         "#Adjusted p": lambda gap: gap.p,
-        doc.Column("So", "verdict"): _verdict_cell,
+        doc.Column("So", "verdict"): lambda gap: doc.Cell(
+            text=STANDING_WORDS[gap.standing]
+            + (f": {format_name(gap.comparison.null_reason)}" if gap.comparison.null_reason else ""),
+            tags=("check disagrees",) * gap.is_doubted,
+        ),
         "#Seen from": lambda gap: gap.measure.cell(gap.comparison.min_detectable, signed=False),
         "#Effect size": lambda gap: format_number(gap.comparison.effect_size, signed=True),
-        doc.Column("Texts", "num", "/ baseline"): _texts_cell,
+        doc.Column("Texts", "num", "/ baseline"): lambda gap: doc.Cell(
+            text=f"{gap.comparison.n:,}",
+            note=f"/ {gap.comparison.n_baseline:,}",
+            detail=f"null: {gap.nulls}" if gap.nulls else "",
+        ),
         "#Clusters": lambda gap: f"{gap.comparison.n_clusters:,}",
     }
     table = doc.build_table(
@@ -306,18 +314,6 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
     text = doc.Text(lede + (doubted if any(gap.is_doubted for gap in findings.gaps) else ""))
     empty = doc.Template("no_match.html.j2", ("no-comparisons", "No comparison matches the filter."))
     return doc.Section("comparisons", "Comparisons", (text, table, empty), "Comparisons", "explore")
-
-
-def _verdict_cell(gap: Gap) -> doc.Cell:
-    reason = gap.comparison.null_reason
-    text = STANDING_WORDS[gap.standing] + (f": {format_name(reason)}" if reason else "")
-    return doc.Cell(text=text, tags=("check disagrees",) * gap.is_doubted)
-
-
-def _texts_cell(gap: Gap) -> doc.Cell:
-    row, nulls = gap.comparison, gap.nulls
-    detail = f"null: {nulls}" if nulls else ""
-    return doc.Cell(text=f"{row.n:,}", note=f"/ {row.n_baseline:,}", detail=detail)
 
 
 def _exclusions(run: Run) -> doc.Section:

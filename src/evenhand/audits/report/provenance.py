@@ -48,7 +48,9 @@ def describe_question(run: Run) -> tuple[str, str]:
         alone = f"How do {format_count(texts, 'text')} of one group score?"
         details = f"The texts of {read_text(manifest, 'name') or 'a file'} {compared}."
         return alone if groups == 1 else many, details
-    model = _model_name(run)
+    name = read_text(manifest, "identity", "model", "name")
+    is_path = name.startswith(("/", "./", "../", "~")) or "\\" in name
+    model = (PurePath(name.replace("\\", "/")).name if is_path else name) or "the model"
     many = f"Does {model} write differently about {between}?"
     alone = f"How does {model} write about one group?"
     if read_text(manifest, "identity", "model", "backend") == "replay":
@@ -95,13 +97,6 @@ def build_cards(manifest: Mapping[str, Json]) -> doc.Section:
         for card in [read_mapping(manifest, part, spec)]
     ]
     return doc.Section("cards", "Metrics and suites", (doc.Template("cards.html.j2", cards),))
-
-
-def _model_name(run: Run) -> str:
-    """The model as a reader knows it; of a file or folder the last part of its path."""
-    name = read_text(run.manifest, "identity", "model", "name")
-    is_path = name.startswith(("/", "./", "../", "~")) or "\\" in name
-    return (PurePath(name.replace("\\", "/")).name if is_path else name) or "the model"
 
 
 def _own_facts(run: Run) -> Iterator[Fact]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand.corpus.report.link_rows import FEWEST, CorpusLink, read_links
-from evenhand.report.manifest import read_mapping, read_number, read_text
+from evenhand.report.manifest import format_level, read_mapping, read_number, read_text
 from evenhand.report.verdicts import ALPHA, LARGER, TestStanding
 from evenhand.report.wording import format_count, format_name, pluralise
 from evenhand.store.run import Run
@@ -32,14 +33,22 @@ _ALWAYS = (
 class CorpusFindings:
     """The links of a run, and what they say together."""
 
+    run: Run
     question: str
     details: str
-    links: tuple[CorpusLink, ...]
+    links: list[CorpusLink]
     unit: str
-    units: int
-    problems: int
-    sides: tuple[str, ...] = ()
+    n_units: int
+    level: str
+    corpora: list[str]
+    emotions: list[str]
+    sides: list[str]
     """Each further corpus against the first, a sentence each."""
+
+    @property
+    def units(self) -> str:
+        """What several of its units are called."""
+        return pluralise(self.unit)
 
     def standing(self, standing: TestStanding) -> list[CorpusLink]:
         """The links of one standing."""
@@ -57,7 +66,7 @@ class CorpusFindings:
         clear, shown = len(self.standing("supported")), len(self.largest)
         if not clear:
             return ""
-        least = f"{FEWEST} {pluralise(self.unit)} that hold both the emotion and the group"
+        least = f"{FEWEST} {self.units} that hold both the emotion and the group"
         if not shown:
             return f"Each of them rests on fewer than {least}: too few to put one first"
         left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
@@ -66,7 +75,7 @@ class CorpusFindings:
     @property
     def headline(self) -> str:
         """The answer in one line."""
-        if not self.units:
+        if not self.n_units:
             return "Nothing could be counted"
         tested = [link for link in self.links if link.standing != "missing"]
         clear = len(self.standing("supported"))
@@ -81,8 +90,9 @@ class CorpusFindings:
     @property
     def verdict(self) -> str:
         """The headline with its surest link, or why there is no answer."""
-        if not self.units:
-            why = f" See the {format_count(self.problems, 'problem')} listed." if self.problems else ""
+        if not self.n_units:
+            problems = self.run.table("problems").height
+            why = f" See the {format_count(problems, 'problem')} listed." if problems else ""
             return f"Nothing could be counted: the inputs hold no {self.unit} with a word.{why}"
         if self.ground and not self.largest:
             return f"{self.headline}. {self.ground}."
@@ -107,14 +117,18 @@ def find_links(run: Run) -> CorpusFindings:
     corpora = read_mapping(run.manifest, "corpora")
     units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
     name = read_text(run.manifest, "name") or "the corpus"
+    occurrence = run.table("occurrence")
     return CorpusFindings(
-        f"Which emotions share a {unit} with which groups in {name}?",
-        _details(run, unit, units),
-        tuple(read_links(run, unit)),
-        unit,
-        units,
-        run.table("problems").height,
-        tuple(_sides(run, unit)),
+        run=run,
+        question=f"Which emotions share a {unit} with which groups in {name}?",
+        details=_details(run, unit, units),
+        links=read_links(run, unit),
+        unit=unit,
+        n_units=units,
+        level=format_level(run, ("config",)),
+        corpora=occurrence["corpus"].unique(maintain_order=True).to_list(),
+        emotions=occurrence["emotion"].unique(maintain_order=True).to_list(),
+        sides=list(_sides(run, unit)),
     )
 
 
@@ -139,13 +153,12 @@ def list_caveats(run: Run, unit: str) -> list[str]:
     return lines
 
 
-def count_documents(run: Run) -> dict[str, int]:
+def count_documents(run: Run) -> Counter[str]:
     """How many documents there are, by what ended them."""
-    amounts: dict[str, int] = {}
-    corpora = read_mapping(run.manifest, "corpora")
-    for corpus in corpora:
-        for end in read_mapping(corpora, corpus, "documents"):
-            amounts[end] = amounts.get(end, 0) + int(read_number(corpora, corpus, "documents", end) or 0)
+    amounts: Counter[str] = Counter()
+    for corpus in read_mapping(run.manifest, "corpora"):
+        documents = read_mapping(run.manifest, "corpora", corpus, "documents")
+        amounts.update({end: int(read_number(documents, end) or 0) for end in documents})
     return amounts
 
 
@@ -155,9 +168,9 @@ def _sides(run: Run, unit: str) -> Iterator[str]:
         tested = part.filter(pl.col("p_adjusted").is_not_null())
         clear = tested.filter(pl.col("p_adjusted") <= ALPHA)
         of_groups = pl.col("group") != ""
-        differ, links_tested = clear.filter(of_groups).height, tested.filter(of_groups).height
-        names = f"{corpus!s} against {first!s}"
-        sentence = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ by more than chance"
+        differ = clear.filter(of_groups).height
+        links = format_count(tested.filter(of_groups).height, "link")
+        sentence = f"{corpus} against {first}: {differ:,} of {links} differ by more than chance"
         strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
         if strongest.height:
             row = strongest.row(0, named=True)

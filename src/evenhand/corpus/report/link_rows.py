@@ -69,11 +69,6 @@ class CorpusLink(TableRow):
         return tint(self.direction, self.factor, STRENGTHS) if self.standing == "supported" else ""
 
     @property
-    def base_words(self) -> str:
-        """The part of the baseline's units that hold the emotion, in percent."""
-        return "" if self.base_share is None else f"{100 * self.base_share:.2f} %"
-
-    @property
     def ratio(self) -> str:
         """The odds ratio with its sign."""
         ratio = self.value("odds_ratio")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from evenhand.report.charts import draw_estimate, element
 from evenhand.report.html import SIZE_LIMIT
 from evenhand.report.manifest import (
     Fact,
-    format_level,
     list_facts,
     read_mapping,
     read_number,
@@ -56,229 +54,210 @@ _NOTICE = (
 
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
-    return _CorpusReport(run, find_links(run)).build()
+    findings = find_links(run)
+    sentences, left_out = _select_sentences(run, room=_SENTENCE_ROOM)
+    caveats = list_caveats(run, findings.unit)
+    missing = f"{left_out:,} of the {findings.units} drawn do not fit on this page; see samples.parquet."
+    standings = [link.standing for link in findings.links]
+    tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=_MEANINGS)
+    has_cards = bool(findings.largest)
+    return doc.Report(
+        run=run,
+        question=findings.question,
+        details=findings.details,
+        verdicts=(findings.verdict,),
+        headline=findings.headline,
+        opening=(
+            doc.Cards([_card(findings, link) for link in findings.largest[:3]]),
+            doc.Text(f"{findings.ground}." if has_cards else "", "note"),
+            doc.Text("" if has_cards else findings.verdict, "seen", "html"),
+            doc.Tally(tally if findings.links else ()),
+            doc.Bullets(items=findings.sides, title="Corpora compared", shown=40, formats="html md terminal"),
+        ),
+        sections=(
+            _maps(findings),
+            _rates(findings),
+            _links(findings),
+            doc.Section("downloads", "", (doc.Template("downloads.html.j2"),)),
+            _problems(findings),
+        ),
+        caveats=caveats,
+        notes=(missing,) if left_out else (),
+        # The run's own facts describe its one stage in words.
+        facts=[fact for fact in list_facts(run, _own_facts(findings)) if not fact.name.startswith("Stage")],
+        manifest=_MANIFEST,
+        tables=_TABLES,
+        values={"verdict": findings.verdict, "caveats": caveats},
+        page=doc.Page(
+            folder=Path(__file__).parent,
+            style="corpus.css",
+            script="corpus.js",
+            data={"sentences": sentences, "unit": findings.unit},
+            downloads=[name for name in _TABLES if name != "samples"],
+            drawer=(_NOTICE.format(units=findings.units), findings.units),
+        ),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _CorpusReport:
-    """The sections of a corpus report."""
+def _card(findings: CorpusFindings, link: CorpusLink) -> doc.Card:
+    where = f", {link.key[0]}" if len(findings.corpora) > 1 else ""
+    ends = [math.log(link.value(key) or 1.0) for key in ("odds_ratio", "low", "high")]
+    return doc.Card(
+        kicker=f"{link.words('emotion')} with {link.words('group')}{where}",
+        size=f"{link.factor:.1f}×",
+        unit="the odds" if link.direction == "higher" else "lower odds",
+        claim=link.statement,
+        evidence=link.evidence,
+        direction=link.direction,
+        arrow=link.direction,
+        chart=draw_estimate(*ends, zero="1"),
+    )
 
-    run: Run
-    findings: CorpusFindings
 
-    @property
-    def corpora(self) -> list[str]:
-        return self.run.table("occurrence")["corpus"].unique(maintain_order=True).to_list()
-
-    @property
-    def emotions(self) -> list[str]:
-        return self.run.table("occurrence")["emotion"].unique(maintain_order=True).to_list()
-
-    @property
-    def units(self) -> str:
-        return pluralise(self.findings.unit)
-
-    @property
-    def level(self) -> str:
-        return format_level(self.run, ("config",))
-
-    def build(self) -> doc.Report:
-        run, findings = self.run, self.findings
-        sentences, left_out = _select_sentences(run, room=_SENTENCE_ROOM)
-        caveats = list_caveats(run, findings.unit)
-        missing = f"{left_out:,} of the {self.units} drawn do not fit on this page; see samples.parquet."
-        standings = [link.standing for link in findings.links]
-        tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=_MEANINGS)
-        has_cards = bool(findings.largest)
-        return doc.Report(
-            run=run,
-            question=findings.question,
-            details=findings.details,
-            verdicts=(findings.verdict,),
-            headline=findings.headline,
-            opening=(
-                doc.Cards(list(map(self._card, findings.largest[:3]))),
-                doc.Text(f"{findings.ground}." if has_cards else "", "note"),
-                doc.Text("" if has_cards else findings.verdict, "seen", "html"),
-                doc.Tally(tally if findings.links else ()),
-                doc.Bullets(
-                    items=findings.sides, title="Corpora compared", shown=40, formats="html md terminal"
-                ),
-            ),
-            sections=(
-                self._maps(),
-                self._rates(),
-                self._links(),
-                doc.Section("downloads", "", (doc.Template("downloads.html.j2"),)),
-                self._problems(),
-            ),
-            caveats=caveats,
-            notes=(missing,) if left_out else (),
-            # The run's own facts describe its one stage in words.
-            facts=[fact for fact in list_facts(run, self._own_facts()) if not fact.name.startswith("Stage")],
-            manifest=_MANIFEST,
-            tables=_TABLES,
-            values={"verdict": findings.verdict, "caveats": caveats},
-            page=doc.Page(
-                folder=Path(__file__).parent,
-                style="corpus.css",
-                script="corpus.js",
-                data={"sentences": sentences, "unit": findings.unit},
-                downloads=[name for name in _TABLES if name != "samples"],
-                drawer=(_NOTICE.format(units=self.units), self.units),
-            ),
-        )
-
-    def _card(self, link: CorpusLink) -> doc.Card:
-        where = f", {link.key[0]}" if len(self.corpora) > 1 else ""
-        ends = [math.log(link.value(key) or 1.0) for key in ("odds_ratio", "low", "high")]
-        return doc.Card(
-            kicker=f"{link.words('emotion')} with {link.words('group')}{where}",
-            size=f"{link.factor:.1f}×",
-            unit="the odds" if link.direction == "higher" else "lower odds",
-            claim=link.statement,
-            evidence=link.evidence,
-            direction=link.direction,
-            arrow=link.direction,
-            chart=draw_estimate(*ends, zero="1"),
-        )
-
-    def _maps(self) -> doc.Section:
-        units, many = self.units, len(self.corpora) > 1
-        lede = (
-            f"Odds of the emotion in {units} that name the group, against {units} that name none of its "
-            "kind: 2.00× is twice the odds, 0.50× half. Below it, the emotion's share of all emotion counts "
-            "of the group. Deeper colours are stronger links (from 1.5 and from 2 times); plain numbers are "
-            f"{INCONCLUSIVE}. With scripts on, choose a cell to read its {units}."
-        )
-        legend = tint_legend("▲ more often with the group", "▼ less often")
-        if many:
-            legend.append((element("b", "≠"), f"differs from {self.corpora[0]}: {LARGER}"))
-        table = self.run.table("cooccurrence").filter(pl.col("group") != NONE)
-        maps = [
-            doc.Table(
-                title=format_name(str(axis)),
-                group_head="Group" if many else "",
-                columns=["Corpus" if many else "Group", *(f"#{format_name(e)}" for e in self.emotions)],
-                rows=list(self._map_rows(str(axis), part["group"].unique(maintain_order=True).to_list())),
-                source="cooccurrence",
-                style="matrix map" + " many" * many,
-                tall=1000,
-            )
-            for (axis,), part in table.group_by("axis", maintain_order=True)
-        ]
-        sign = f"Odds ratios; * {LARGER} after correction over all links"
-        blocks: list[doc.Block] = [
-            doc.Text(lede, formats="html"),
-            doc.Legend(legend),
-            *maps,
-            doc.Text(sign, "note", "md terminal"),
-        ]
-        return doc.Section("maps", "Odds ratios", blocks if maps else (), "Odds ratios")
-
-    def _map_rows(self, axis: str, groups: Sequence[str]) -> Iterator[doc.Row]:
-        """Each group, then the part of the baseline's units that hold each emotion; a row for each corpus."""
-        by_key = {link.key: link for link in self.findings.links}
-        many, differing = len(self.corpora) > 1, _list_differing(self.run)
-        rest = f"{self.units.capitalize()} with the emotion where none is named"
-        for group in (*groups, ""):
-            name, formats = (format_name(group), doc.EVERYWHERE) if group else (rest, "html md")
-            if many:
-                yield doc.Row((name,), is_heading=True, formats=formats)
-            for corpus in self.corpora:
-                links = [by_key[corpus, emotion, axis, group or groups[0]] for emotion in self.emotions]
-                cells = [
-                    _map_cell(link, differs=link.key in differing) if group else link.base_words
-                    for link in links
-                ]
-                yield doc.Row((corpus if many else name, *cells), "" if group else "base", formats=formats)
-
-    def _rates(self) -> doc.Section:
-        table, differing = self.run.table("occurrence"), _list_differing(self.run)
-        rows = {(row["corpus"], row["emotion"]): row for row in table.iter_rows(named=True)}
-        contrasts = self.run.table("contrasts").filter(group="")
-        ratios = {(row["corpus"], row["emotion"]): row["ratio"] for row in contrasts.iter_rows(named=True)}
-        columns: list[doc.Column | str] = ["Emotion"]
-        lines: list[list[doc.AnyCell]] = [[format_name(emotion)] for emotion in self.emotions]
-        last: list[doc.AnyCell] = ["All emotions"]
-        for corpus in self.corpora:
-            amounts = doc.Column(f"{corpus}: {self.units}", "num", formats="html md")
-            columns += [f"#{corpus}: per million", amounts]
-            for line, emotion in zip(lines, self.emotions, strict=True):
-                line += _rate_cells(rows[corpus, emotion])
-            whole = rows[corpus, self.emotions[0]]
-            spread = whole["standard_deviation"]
-            note = "" if spread is None else f"standard deviation {spread:,.2f}"
-            last += ["", doc.Cell(text=f"{whole['total']:,}", detail=note)]
-            if corpus == self.corpora[0]:
-                continue
-            columns.append(doc.Column(f"against {self.corpora[0]}", "num", formats="html"))
-            for line, emotion in zip(lines, self.emotions, strict=True):
-                ratio = ratios.get((corpus, emotion))
-                sign = " ≠" * ((corpus, emotion, "", "") in differing)
-                line.append("–" if ratio is None else f"{ratio:.2f}×{sign}")
-            last.append("")
-        lede = (
-            f"{self.units.capitalize()} with a word of the emotion, per million {self.units}, with the "
-            f"{self.level} interval; then how many there are."
-        )
-        total = doc.Row(last, formats="html md")
-        rates = doc.Table(columns=columns, rows=[*lines, total], source="occurrence", style="rates")
-        return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates), "Emotions")
-
-    def _links(self) -> doc.Section:
-        lede = (
-            f"With {self.level} intervals made from documents. PMI is the pointwise mutual information in "
-            "bits: 0 by chance, 1 twice as often. The adjusted p is corrected over all links of the run."
-        )
-        columns: dict[doc.Column | str, Callable[[CorpusLink], doc.AnyCell]] = {
-            "Group": lambda link: doc.Cell(
-                text=link.words("group"), note=link.words("axis"), button=_button(link, "name")
-            ),
-            "Emotion": lambda link: link.words("emotion"),
-            doc.Column("Corpus", formats="html" if len(self.corpora) > 1 else ""): lambda link: link.key[0],
-            "#Count": lambda link: format_value(link.row["count"]),
-            "#Per million": lambda link: link.interval("per_million", "per_million_low", "per_million_high"),
-            doc.Column("Odds ratio", "num", name="gap"): lambda link: doc.Cell(
-                text=link.interval("odds_ratio", "low", "high"), is_strong=True
-            ),
-            "#PMI": lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
-            "#Adjusted p": lambda link: link.p,
-            doc.Column("So", "verdict"): lambda link: link.words("null_reason") or TEST_WORDS[link.standing],
-        }
-        table = doc.build_table(
-            self.findings.links,
-            columns,
-            tone=lambda link: f"{link.standing} {link.direction}".strip(),
+def _maps(findings: CorpusFindings) -> doc.Section:
+    units, many = findings.units, len(findings.corpora) > 1
+    lede = (
+        f"Odds of the emotion in {units} that name the group, against {units} that name none of its "
+        "kind: 2.00× is twice the odds, 0.50× half. Below it, the emotion's share of all emotion counts "
+        "of the group. Deeper colours are stronger links (from 1.5 and from 2 times); plain numbers are "
+        f"{INCONCLUSIVE}. With scripts on, choose a cell to read its {units}."
+    )
+    legend = tint_legend("▲ more often with the group", "▼ less often")
+    if many:
+        legend.append((element("b", "≠"), f"differs from {findings.corpora[0]}: {LARGER}"))
+    table = findings.run.table("cooccurrence").filter(pl.col("group") != NONE)
+    maps = [
+        doc.Table(
+            title=format_name(str(axis)),
+            group_head="Group" if many else "",
+            columns=["Corpus" if many else "Group", *(f"#{format_name(e)}" for e in findings.emotions)],
+            rows=list(_map_rows(findings, str(axis), part["group"].unique(maintain_order=True).to_list())),
             source="cooccurrence",
-            style="comparisons",
-            formats="html",
+            style="matrix map" + " many" * many,
+            tall=1000,
         )
-        blocks = (doc.Text(lede, formats="html"), table) if self.findings.links else ()
-        return doc.Section("links", "Every link", blocks, "Links")
+        for (axis,), part in table.group_by("axis", maintain_order=True)
+    ]
+    sign = f"Odds ratios; * {LARGER} after correction over all links"
+    blocks: list[doc.Block] = [
+        doc.Text(lede, formats="html"),
+        doc.Legend(legend),
+        *maps,
+        doc.Text(sign, "note", "md terminal"),
+    ]
+    return doc.Section("maps", "Odds ratios", blocks if maps else (), "Odds ratios")
 
-    def _problems(self) -> doc.Section:
-        problems = [
-            f"{file}{'' if byte is None else f', byte {byte:,}'}: {reason}"
-            for file, byte, reason in self.run.table("problems").iter_rows()
-        ]
-        warnings = read_texts(self.run.manifest, "warnings")
-        lines = doc.Bullets(items=[*problems, *warnings], style="limits problems", shown=200)
-        return doc.Section("problems", "Skipped or changed input", (lines,))
 
-    def _own_facts(self) -> Iterator[Fact]:
-        manifest = self.run.manifest
-        identity, counted = read_mapping(manifest, "identity"), read_mapping(manifest, "stages", "count")
-        seconds = format_number(read_number(counted, "seconds"))
-        yield Fact("Counting", read_text(identity, "counting"))
-        yield Fact("Unit", read_text(identity, "unit"))
-        yield Fact("Rule for words", read_text(identity, "rule"))
-        yield Fact("Terms", read_text(identity, "terms", "digest"), is_code=True)
-        for corpus in read_mapping(manifest, "corpora"):
-            yield Fact(corpus, _sizes(read_mapping(manifest, "corpora", corpus)))
-        yield Fact(
-            "Limited by", f"{read_text(counted, 'limited_by')} ({seconds} s in all)" if seconds else ""
-        )
+def _map_rows(findings: CorpusFindings, axis: str, groups: Sequence[str]) -> Iterator[doc.Row]:
+    """Each group, then the part of the baseline's units that hold each emotion; a row for each corpus."""
+    by_key = {link.key: link for link in findings.links}
+    many, differing = len(findings.corpora) > 1, _list_differing(findings.run)
+    rest = f"{findings.units.capitalize()} with the emotion where none is named"
+    for group in (*groups, None):
+        name, formats = (rest, "html md") if group is None else (format_name(group), doc.EVERYWHERE)
+        if many:
+            yield doc.Row((name,), is_heading=True, formats=formats)
+        for corpus in findings.corpora:
+            links = [by_key[corpus, emotion, axis, group or groups[0]] for emotion in findings.emotions]
+            cells: list[doc.AnyCell] = [
+                _map_cell(link, differs=link.key in differing)
+                if group is not None
+                else ""
+                if link.base_share is None
+                else f"{100 * link.base_share:.2f} %"
+                for link in links
+            ]
+            tone = "base" if group is None else ""
+            yield doc.Row((corpus if many else name, *cells), tone, formats=formats)
+
+
+def _rates(findings: CorpusFindings) -> doc.Section:
+    table, differing = findings.run.table("occurrence"), _list_differing(findings.run)
+    rows = {(row["corpus"], row["emotion"]): row for row in table.iter_rows(named=True)}
+    contrasts = findings.run.table("contrasts").filter(group="")
+    ratios = {(row["corpus"], row["emotion"]): row["ratio"] for row in contrasts.iter_rows(named=True)}
+    columns: list[doc.Column | str] = ["Emotion"]
+    lines: list[list[doc.AnyCell]] = [[format_name(emotion)] for emotion in findings.emotions]
+    last: list[doc.AnyCell] = ["All emotions"]
+    for corpus in findings.corpora:
+        amounts = doc.Column(f"{corpus}: {findings.units}", "num", formats="html md")
+        columns += [f"#{corpus}: per million", amounts]
+        for line, emotion in zip(lines, findings.emotions, strict=True):
+            line += _rate_cells(rows[corpus, emotion])
+        whole = rows[corpus, findings.emotions[0]]
+        spread = whole["standard_deviation"]
+        note = "" if spread is None else f"standard deviation {spread:,.2f}"
+        last += ["", doc.Cell(text=f"{whole['total']:,}", detail=note)]
+        if corpus == findings.corpora[0]:
+            continue
+        columns.append(doc.Column(f"against {findings.corpora[0]}", "num", formats="html"))
+        for line, emotion in zip(lines, findings.emotions, strict=True):
+            ratio = ratios.get((corpus, emotion))
+            sign = " ≠" * ((corpus, emotion, "", "") in differing)
+            line.append("–" if ratio is None else f"{ratio:.2f}×{sign}")
+        last.append("")
+    lede = (
+        f"{findings.units.capitalize()} with a word of the emotion, per million {findings.units}, with the "
+        f"{findings.level} interval; then how many there are."
+    )
+    total = doc.Row(last, formats="html md")
+    rates = doc.Table(columns=columns, rows=[*lines, total], source="occurrence", style="rates")
+    return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates), "Emotions")
+
+
+def _links(findings: CorpusFindings) -> doc.Section:
+    lede = (
+        f"With {findings.level} intervals made from documents. PMI is the pointwise mutual information in "
+        "bits: 0 by chance, 1 twice as often. The adjusted p is corrected over all links of the run."
+    )
+    columns: dict[doc.Column | str, Callable[[CorpusLink], doc.AnyCell]] = {
+        "Group": lambda link: doc.Cell(
+            text=link.words("group"), note=link.words("axis"), button=_button(link, "name")
+        ),
+        "Emotion": lambda link: link.words("emotion"),
+        doc.Column("Corpus", formats="html" if len(findings.corpora) > 1 else ""): lambda link: link.key[0],
+        "#Count": lambda link: format_value(link.row["count"]),
+        "#Per million": lambda link: link.interval("per_million", "per_million_low", "per_million_high"),
+        doc.Column("Odds ratio", "num", name="gap"): lambda link: doc.Cell(
+            text=link.interval("odds_ratio", "low", "high"), is_strong=True
+        ),
+        "#PMI": lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
+        "#Adjusted p": lambda link: link.p,
+        doc.Column("So", "verdict"): lambda link: link.words("null_reason") or TEST_WORDS[link.standing],
+    }
+    table = doc.build_table(
+        findings.links,
+        columns,
+        tone=lambda link: f"{link.standing} {link.direction}".strip(),
+        source="cooccurrence",
+        style="comparisons",
+        formats="html",
+    )
+    blocks = (doc.Text(lede, formats="html"), table) if findings.links else ()
+    return doc.Section("links", "Every link", blocks, "Links")
+
+
+def _problems(findings: CorpusFindings) -> doc.Section:
+    problems = [
+        f"{file}{'' if byte is None else f', byte {byte:,}'}: {reason}"
+        for file, byte, reason in findings.run.table("problems").iter_rows()
+    ]
+    warnings = read_texts(findings.run.manifest, "warnings")
+    lines = doc.Bullets(items=[*problems, *warnings], style="limits problems", shown=200)
+    return doc.Section("problems", "Skipped or changed input", (lines,))
+
+
+def _own_facts(findings: CorpusFindings) -> Iterator[Fact]:
+    manifest = findings.run.manifest
+    identity, counted = read_mapping(manifest, "identity"), read_mapping(manifest, "stages", "count")
+    seconds = format_number(read_number(counted, "seconds"))
+    yield Fact("Counting", read_text(identity, "counting"))
+    yield Fact("Unit", read_text(identity, "unit"))
+    yield Fact("Rule for words", read_text(identity, "rule"))
+    yield Fact("Terms", read_text(identity, "terms", "digest"), is_code=True)
+    for corpus in read_mapping(manifest, "corpora"):
+        yield Fact(corpus, _sizes(read_mapping(manifest, "corpora", corpus)))
+    yield Fact("Limited by", f"{read_text(counted, 'limited_by')} ({seconds} s in all)" if seconds else "")
 
 
 def _list_differing(run: Run) -> set[tuple[str, str, str, str]]:

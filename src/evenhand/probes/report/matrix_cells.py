@@ -62,9 +62,9 @@ class ProbeCell(TableRow):
 
         None where the ACS, a mean of ratios, points the other way than the mean difference.
         """
-        acs = self.value("acs")
-        is_clear = self.standing == "supported" and acs and not self.contrary
-        return tint(self.direction, abs(acs), STRENGTHS) if acs and is_clear else ""
+        acs, gap = self.value("acs") or 0.0, self.value("difference") or 0.0
+        is_clear = self.standing == "supported" and acs * gap > 0
+        return tint(self.direction, abs(acs), STRENGTHS) if is_clear else ""
 
     @property
     def acs_words(self) -> str:
