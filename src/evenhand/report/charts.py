@@ -53,7 +53,9 @@ def build_scale(values: Iterable[float], *, share: bool) -> AxisScale | None:
         low, high = low - margin, high + margin
     if share:
         low, high = max(0.0, low), min(1.0, high)
-    step = _step(high - low)
+    rough = (high - low) / _WANTED_TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step * power for step in _STEPS if step * power >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = tuple(round(index * step, 12) for index in range(first, last + 1))
     return AxisScale(ticks[0], ticks[-1], ticks)
@@ -157,10 +159,6 @@ class Plot:
         """A line from the bottom to the top of the frame."""
         return self.segment((x, self.y[0]), (x, self.y[1]), **style)
 
-    def level(self, y: float, **style: object) -> Markup:
-        """A line from the left to the right of the frame."""
-        return self.segment((self.x[0], y), (self.x[1], y), **style)
-
     def segment(self, start: Point, end: Point, **style: object) -> Markup:
         """A straight line between two values."""
         (x1, y1), (x2, y2) = self.at(*start), self.at(*end)
@@ -197,9 +195,3 @@ def draw(parts: Iterable[Markup], *, width: float, height: float, label: str, st
 
 def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _step(width: float) -> float:
-    rough = width / _WANTED_TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next(step * power for step in _STEPS if step * power >= rough * (1 - 1e-9))

@@ -93,7 +93,8 @@ class Column:
         return cls(head.lstrip("#~"), kind, can_sort=kind != "text")
 
 
-Columns: TypeAlias = Mapping[Column | str, Show] | Mapping[str, Show]
+Columns: TypeAlias = Mapping[Any, Show]
+"""Columns, or their heads, and what they show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,13 +379,11 @@ class Report:
     """What the JSON says before these."""
     page: Page = field(default_factory=Page)
 
-    def shown_opening(self, format_name: str) -> list[Block]:
-        """The blocks of the first screen in a format."""
-        return Section("findings", "", self.opening).shows(format_name)
-
-    def shown_sections(self, format_name: str) -> list[tuple[Section, list[Block]]]:
-        """The sections that a format has something of."""
-        return [(section, blocks) for section in self.sections if (blocks := section.shows(format_name))]
+    def shown(self, format_name: str) -> list[tuple[Section, list[Block]]]:
+        """The first screen, then the sections that a format has something of."""
+        opening = Section("findings", "", self.opening)
+        parts = [(section, section.shows(format_name)) for section in (opening, *self.sections)]
+        return parts[:1] + [part for part in parts[1:] if part[1]]
 
 
 def table_section(  # noqa: PLR0913 (the parts of a section)
@@ -410,7 +409,7 @@ def table_section(  # noqa: PLR0913 (the parts of a section)
     table = build_table(shown, columns, formats=formats, unlisted=size - len(shown), **options)
     written = formats.replace("terminal", "")
     charts = [Chart(drawing, f"{title}, drawing")] if drawing else []
-    parts = (Text(lede, formats=written), *charts, table, Text(note, "note", written))
+    parts: list[Block] = [Text(lede, formats=written), *charts, table, Text(note, "note", written)]
     return Section(id, title, parts if size or drawing or has_lede else (), nav)
 
 

@@ -49,11 +49,11 @@ def to_html(report: Report) -> str:
     lines = ["(() => {", '"use strict";', *scripts, *_own_files(page.folder, page.script), "})();"]
     script = "\n".join(lines)
     tables, downloads = pack_tables({name: report.run.table(name) for name in page.downloads})
-    sections = report.shown_sections("html")
+    (_, opening), *sections = report.shown("html")
     content = {
         "report": report,
         "headlines": [report.headline] if report.headline else report.verdicts,
-        "opening": report.shown_opening("html"),
+        "opening": opening,
         "sections": sections,
         "groups": [(name, list(part)) for name, part in groupby(sections, lambda pair: pair[0].group)],
         "style": Markup(style),
@@ -125,11 +125,10 @@ def define_words(text: str, *, can_focus: bool = False) -> Markup:
     """The text with each verdict word and its definition, shown on hover and where it can take the focus."""
     stop = Markup(' tabindex="0"') if can_focus else ""
     wrapped = Markup('<abbr class="term" title="{}"{}>{}</abbr>')
-    parts, end = [], 0
-    for match in _DEFINED.finditer(text):
-        parts += [escape(text[end : match.start()]), wrapped.format(DEFINITIONS[match[0]], stop, match[0])]
-        end = match.end()
-    return Markup("").join([*parts, escape(text[end:])])
+    # No definition has a letter that escaping changes.
+    return Markup(
+        _DEFINED.sub(lambda word: wrapped.format(DEFINITIONS[word[0]], stop, word[0]), str(escape(text)))
+    )
 
 
 def keep_together(sentence: str) -> str:

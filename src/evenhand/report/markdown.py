@@ -12,10 +12,9 @@ def to_markdown(report: Report) -> str:
     """The report as Markdown text."""
     parts = [f"# {escape_markdown(report.question)}", escape_markdown(report.details)]
     parts += [f"**{escape_markdown(line)}**" for line in report.verdicts]
-    parts += [part for block in report.shown_opening("md") for part in _write(block, "##")]
-    for section, blocks in report.shown_sections("md"):
+    for section, blocks in report.shown("md"):
         parts += [f"## {escape_markdown(section.title)}"] if section.title else []
-        parts += [part for block in blocks for part in _write(block, "###")]
+        parts += [part for block in blocks for part in _write(block, "###" if section.title else "##")]
     parts += ["## What this run cannot tell", bullet_list([*report.caveats, *report.notes])]
     facts = [(fact.name, fact.value) for fact in report.facts]
     parts += ["## Where the numbers come from", markdown_table(("what", "value"), facts)]

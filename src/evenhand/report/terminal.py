@@ -16,9 +16,8 @@ from evenhand.report.wording import format_count, replace_minus, show_control_ch
 def to_terminal(report: Report) -> RenderableType:
     """The verdicts, and what the report has for a terminal."""
     parts: list[RenderableType] = [_line(line, style="bold") for line in report.verdicts]
-    parts += [part for block in report.shown_opening("terminal") for part in _write(block, "")]
-    for section, blocks in report.shown_sections("terminal"):
-        parts += [part for block in blocks for part in _write(block, section.title)]
+    shown = report.shown("terminal")
+    parts += [part for section, blocks in shown for block in blocks for part in _write(block, section.title)]
     return Group(*parts)
 
 

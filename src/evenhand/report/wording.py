@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -109,11 +108,6 @@ def pluralise(noun: str) -> str:
 def replace_minus(text: str) -> str:
     """The text with a hyphen for the minus sign, which not every terminal has."""
     return text.replace(MINUS, "-")
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """The value, or None for NaN and infinities, which cannot be drawn."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _sign(text: str) -> str:

@@ -141,6 +141,7 @@ def compare_runs(run: Run) -> RunComparison:
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     comparison = compare_runs(run)
+    question, details = _describe_question(comparison)
     level, caveats = format_level(run), [*CAVEATS, *list_suite_notes(run)]
     doubts = [line.doubt for line in comparison.primary if line.verdict == INCONCLUSIVE and line.interval]
     lede = (
@@ -159,8 +160,8 @@ def build_report(run: Run) -> doc.Report:
     )
     return doc.Report(
         run=run,
-        question=_question(comparison.names),
-        details=_details(run, comparison.names),
+        question=question,
+        details=details,
         verdicts=(comparison.verdict,),
         headline=comparison.headline,
         opening=(
@@ -208,23 +209,19 @@ def format_ranks(ranks: Sequence[int | None]) -> list[str]:
     return ["" if rank is None else f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
 
 
-def _question(names: Sequence[str]) -> str:
-    reference, *others = names
+def _describe_question(comparison: RunComparison) -> tuple[str, str]:
+    manifest, (reference, *others) = comparison.run.manifest, comparison.names
     compared = join_words(others) if len(others) <= _NAMED else f"{len(others):,} runs"
-    return f"Do the gaps of {compared} differ from those of {reference}?"
-
-
-def _details(run: Run, names: Sequence[str]) -> str:
-    paired = read_mapping(run.manifest, "paired")
+    paired = read_mapping(manifest, "paired")
     is_paired = all(read_value(paired, suite) for suite in paired)
-    how = (
-        "Every prompt is compared with itself"
-        if is_paired
-        else "Where runs share no prompt, texts are unpaired"
+    unpaired = "Where runs share no prompt, texts are unpaired"
+    how = "Every prompt is compared with itself" if is_paired else unpaired
+    metrics = join_words([format_name(metric) for metric in read_mapping(manifest, "metrics")])
+    against = f"{join_words(others)} against {reference}, the reference"
+    return (
+        f"Do the gaps of {compared} differ from those of {reference}?",
+        f"{against}, measured by {metrics or 'nothing'}. {how}.",
     )
-    metrics = join_words([format_name(metric) for metric in read_mapping(run.manifest, "metrics")])
-    against = f"{join_words(names[1:])} against {names[0]}, the reference"
-    return f"{against}, measured by {metrics or 'nothing'}. {how}."
 
 
 def _card(line: ChangeLine, comparison: RunComparison, level: str) -> doc.Card:
@@ -354,7 +351,7 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
             text=line.group, note=f"against {line.baseline}" if line.baseline else ""
         ),
         doc.Column("Measure", name="measure"): lambda line: doc.Cell(
-            text=line.measure.full_title, tags=("exploratory",) * line.row["exploratory"]
+            text=line.measure.full_title, tags=("exploratory",) * bool(line.row["exploratory"])
         ),
         doc.Column("Run", name="run"): lambda line: line.text("run"),
         doc.Column("", "plot", formats="html"): lambda line: doc.Cell(text="", chart=line.draw(scale)),

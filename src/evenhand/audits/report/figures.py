@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
@@ -111,14 +112,14 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
         plans = [plan for plan, end in zip(plans, ends, strict=True) if end <= most_rows] or plans[:1]
     omnibus, cuts, level = read_omnibus(run), _read_cuts(run), format_level(run)
     figures = []
-    for (number, key), part in groupby(plans, key=lambda plan: (plan[0], plan[1])):
+    for (number, key), part in groupby(plans, key=itemgetter(0, 1)):
         panels = []
         for _, _, place, measure, own in part:
             overall = (*key, measure.output)
             answer = f" {omnibus[overall].sentence}" if overall in omnibus else ""
             name = f"panel-{number}-{place}"
             panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
-        figures.append(ChartFigure(f"figure-{number}", *key, tuple(panels)))
+        figures.append(ChartFigure(f"figure-{number}", *key, panels=tuple(panels)))
     return figures, total - sum(len(own) for *_, own in plans)
 
 

@@ -25,7 +25,6 @@ from evenhand.report.json_tables import null_non_finite
 from evenhand.report.manifest import format_level, read_mapping, read_text
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
 from evenhand.report.wording import (
-    finite_or_none,
     format_baseline,
     format_count,
     format_name,
@@ -258,11 +257,11 @@ def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
     """The omnibus answer of every axis and output that has one."""
     return {
         (row["suite"], row["model"], row["axis"], row["metric"], row["output"]): OmnibusAnswer(
-            p=finite_or_none(row["p_adjusted"]),
+            p=row["p_adjusted"],
             groups=row["n_groups"],
             reason=format_name(row["null_reason"] or "not given"),
         )
-        for row in run.table("omnibus").iter_rows(named=True)
+        for row in null_non_finite(run.table("omnibus")).iter_rows(named=True)
         # Of two groups it says what their gap says.
         if row["n_groups"] > 2
     }
