@@ -15,8 +15,7 @@ from evenhand.report.document import Report
 from evenhand.report.html import to_html
 from evenhand.report.json_tables import to_json
 from evenhand.report.manifest import read_text
-from evenhand.report.markdown import to_markdown
-from evenhand.report.terminal import to_terminal
+from evenhand.report.plain_formats import to_markdown, to_terminal
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.run import Run, run_errors
 

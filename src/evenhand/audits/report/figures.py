@@ -58,11 +58,11 @@ class ChartFigure:
     """The panels of one metric and axis; primary outputs first."""
 
     id: str
+    panels: tuple[ChartPanel, ...]
     suite: str
     model: str
     axis: str
     metric: str
-    panels: tuple[ChartPanel, ...]
 
     @property
     def has_values(self) -> bool:
@@ -119,7 +119,7 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
             answer = f" {omnibus[overall].sentence}" if overall in omnibus else ""
             name = f"panel-{number}-{place}"
             panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
-        figures.append(ChartFigure(f"figure-{number}", *key, panels=tuple(panels)))
+        figures.append(ChartFigure(f"figure-{number}", tuple(panels), *key))
     return figures, total - sum(len(own) for *_, own in plans)
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.corpus.report.findings import CorpusFindings, find_links, list_caveats
-from evenhand.corpus.report.link_rows import NONE, CorpusLink
+from evenhand.corpus.report.findings import NONE, CorpusFindings, CorpusLink, find_links, list_caveats
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, element
 from evenhand.report.html import SIZE_LIMIT
