@@ -7,7 +7,7 @@ A family of reports states its content once, as a `Report`. Each format has one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -27,11 +27,12 @@ EXPLORE_SCRIPTS: Final = ("data.js", "packed.js", "explore.js", "download.js")
 """The scripts of a page whose tables are filtered, sorted and downloaded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A field of a table. The page shows all of it, plain formats its text, flag and note."""
 
-    text: str
+    text: str = ""
+    _: KW_ONLY
     note: str = ""
     """Small print; a plain format puts that of a number in parentheses."""
     detail: str = ""

@@ -32,11 +32,9 @@ def format_name(identifier: str) -> str:
 
 def format_baseline(identifier: str, axis: str) -> str:
     """A baseline as words; the reserved ones say what they stand for."""
-    if identifier == REST:
-        return f"the other groups of {format_name(axis)}"
-    if identifier == ALL:
-        return f"all groups of {format_name(axis)} together"
-    return format_name(identifier)
+    kind = format_name(axis)
+    reserved = {REST: f"the other groups of {kind}", ALL: f"all groups of {kind} together"}
+    return reserved.get(identifier) or format_name(identifier)
 
 
 def format_short_baseline(identifier: str) -> str:

@@ -47,9 +47,8 @@ def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
     ends = [f"{name}_{end}" if name else end for end in ("low", "high")]
 
     def show(row: Row) -> str:
-        low, high = (row[end] for end in ends)
-        known = low is not None and high is not None
-        return f"{format_number(low, signed=signed)} to {format_number(high, signed=signed)}" if known else ""
+        known = [format_number(row[end], signed=signed) for end in ends]
+        return " to ".join(known) if all(known) else ""
 
     return show
 
@@ -59,8 +58,7 @@ def estimate(name: str) -> Callable[[Row], str]:
 
     def show(row: Row) -> str:
         if row[name] is None:
-            reason = row["null_reason"] if name == "value" else row[f"{name}_null"]
-            return format_value(reason)
+            return row["null_reason" if name == "value" else f"{name}_null"] or ""
         ends = interval("" if name == "value" else name)(row)
         return format_number(row[name]) + (f" ({ends})" if ends else "")
 

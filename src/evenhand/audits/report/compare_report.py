@@ -242,11 +242,10 @@ def _standings(comparison: RunComparison) -> doc.Table:
     columns: dict[doc.Column | str, doc.Show] = {
         doc.Column("Rank", can_sort=False): "place",
         doc.Column("Run", name="run", can_sort=False): lambda row: doc.Cell(
-            text=row["run"], tags=("reference",) * (row["run"] == comparison.names[0])
+            row["run"], tags=("reference",) * (row["run"] == comparison.names[0])
         ),
         doc.Column("", "plot", formats="html"): lambda row: doc.Cell(
-            text="",
-            chart=draw_pieces({style: row[key] for key, (_, style) in _COUNTS.items()}, style="share"),
+            chart=draw_pieces({style: row[key] for key, (_, style) in _COUNTS.items()}, style="share")
         ),
     }
     for key, (head, _) in _COUNTS.items():
@@ -318,7 +317,7 @@ def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc
     data = {"axis": first["axis"], "metric": first["metric"]}
     data |= {"exploratory": ""} if first["exploratory"] else {}
     tags = ("exploratory",) * bool(first["exploratory"])
-    heading = doc.Cell(text=measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
+    heading = doc.Cell(measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
     rows = [doc.Row((heading,), data=data, is_heading=True)]
     ends = [row[key] for row in part for key in ("spread", "low", "high") if row[key] is not None]
     scale = AxisScale(0.0, max(ends, default=0) or 1.0, ())
@@ -327,8 +326,8 @@ def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc
         spread, bar = row["spread"], scale.span(row["low"], row["high"])
         interval = f"{measure.gap(row['low'])} to {measure.gap(row['high'])}" if bar else ""
         note = format_name(row["null_reason"] or "no estimate") if spread is None else interval
-        size = doc.Cell(text=measure.gap(spread), note=note, is_strong=spread is not None)
-        chart = doc.Cell(text="", chart=draw_interval(None if spread is None else scale.at(spread), bar))
+        size = doc.Cell(measure.gap(spread), note=note, is_strong=spread is not None)
+        chart = doc.Cell(chart=draw_interval(None if spread is None else scale.at(spread), bar))
         # A run that ties with all others, or has no rank, has no colour.
         is_tied = row["rank"] is None or len(row["tied_with"] or ()) >= len(part) - 1
         tone = "" if is_tied else "lower clear" if row["rank"] == 1 else "higher clear"
@@ -347,14 +346,12 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
     meanings = ("reference", "wider", "narrower", "moved", INCONCLUSIVE)
     legend = [*zip(samples, meanings, strict=True), (line, "no gap" if is_gap else "0")]
     columns: dict[doc.Column | str, Callable[[ChangeLine], doc.AnyCell]] = {
-        "Group": lambda line: doc.Cell(
-            text=line.group, note=f"against {line.baseline}" if line.baseline else ""
-        ),
+        "Group": lambda line: doc.Cell(line.group, note=f"against {line.baseline}" if line.baseline else ""),
         doc.Column("Measure", name="measure"): lambda line: doc.Cell(
-            text=line.measure.full_title, tags=("exploratory",) * bool(line.row["exploratory"])
+            line.measure.full_title, tags=("exploratory",) * bool(line.row["exploratory"])
         ),
         doc.Column("Run", name="run"): lambda line: line.text("run"),
-        doc.Column("", "plot", formats="html"): lambda line: doc.Cell(text="", chart=line.draw(scale)),
+        doc.Column("", "plot", formats="html"): lambda line: doc.Cell(chart=line.draw(scale)),
         doc.Column("Was", "num", name="was"): lambda line: line.before,
         doc.Column("Is", "num", name="is"): lambda line: line.after,
         doc.Column("Change", "num", name="change"): lambda line: line.change,

@@ -17,8 +17,6 @@ from evenhand.store.table_files import text_size
 
 Reads = dict[str, list[str]]
 """For each text the strings that metrics read of it."""
-
-
 Entries = dict[tuple[float, ...], int]
 """Each length with its weights once, and its number: the same word turns up in many texts."""
 
@@ -59,13 +57,13 @@ def _text(
         reads.append(read)
     weights: dict[tuple[int, int], list[float]] = {}
     for row in rows:
-        for start, end, weight in _spans(row["words"]):
-            known = weights.setdefault((start, end), [0.0] * len(outputs))
-            known[outputs.index(row["output"])] = float(f"{weight:.3g}")
+        for span in row["words"] or ():
+            known = weights.setdefault((span["start"], span["end"]), [0.0] * len(outputs))
+            known[outputs.index(row["output"])] = float(f"{span['weight']:.3g}")
     # For each character the place a browser counts it at, and the end.
     places = [*accumulate((2 if ord(letter) > 0xFFFF else 1 for letter in read), initial=0)]
     spans: list[tuple[int, int, list[float] | None]] = [(*place, values) for place, values in weights.items()]
-    spans += [(start, end, None) for start, end, _ in _spans(rows[0]["masks"])]
+    spans += [(span["start"], span["end"], None) for span in rows[0]["masks"] or ()]
     flat: list[Json] = [reads.index(read)]
     for start, end, values in sorted(spans, key=lambda span: span[:2]):
         if end <= len(read):
@@ -73,10 +71,6 @@ def _text(
             entry = -1 - length if values is None else entries.setdefault((length, *values), len(entries))
             flat += [places[start], entry]
     return flat
-
-
-def _spans(column: list[dict[str, Any]] | None) -> list[tuple[int, int, float]]:
-    return [(span["start"], span["end"], span.get("weight", 0.0)) for span in column or ()]
 
 
 LONGEST = 800

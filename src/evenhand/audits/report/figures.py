@@ -211,11 +211,11 @@ def _build_panel(
             chart = draw_interval(dot, bar, reference=reference, style="means", extra=lines)
         if each.spread and spread_scale:
             chart += draw_histogram(each.spread, spread_scale, tallest=tallest, grid=f"{name}-spread")
-        return Cell(text="", chart=chart)
+        return Cell(chart=chart)
 
     columns: dict[Column | str, Callable[[_GroupRow], AnyCell]] = {
         "Group": lambda each: Cell(
-            text=format_name(each.row["group"]),
+            format_name(each.row["group"]),
             tags=("baseline",) * each.is_baseline,
             button={"class": "name"},
         ),
@@ -224,11 +224,11 @@ def _build_panel(
         Column("Gap, points" if measure.kind == "share" else "Gap", "num", level, "gap"): lambda each: (
             measure.cell(each.gap.comparison.estimate, note=each.gap.signed_interval, arrow=each.gap.arrow)
             if each.gap and each.gap.comparison.estimate is not None
-            else Cell(text="")
+            else Cell()
         ),
         Column("Adjusted p", "num", name="p"): lambda each: each.gap.p if each.gap else "",
         Column("Texts", "num", "/ clusters", "n"): lambda each: Cell(
-            text=f"{each.row['n']:,}", note=f"/ {each.row['n_clusters']:,}"
+            f"{each.row['n']:,}", note=f"/ {each.row['n_clusters']:,}"
         ),
     }
     table = build_table(
@@ -257,14 +257,14 @@ def _estimate_cell(measure: Measure, each: _GroupRow) -> Cell:
     """The estimate with its interval, and the quantiles of its texts."""
     row, words = each.row, Markup()
     if row["value"] is None:
-        return Cell(text="", note=format_name(row["null_reason"] or "no estimate"))
+        return Cell(note=format_name(row["null_reason"] or "no estimate"))
     if each.spread:
         median, *middle = (measure.value(each.spread[key]) for key in ("q50", "q25", "q75"))
         words = element("b", median) + " " + element("small", " to ".join(middle))
         words = element("span", words, class_="spreads")
     ends = [measure.value(row[end]) for end in ("low", "high") if row[end] is not None]
     interval = f"{ends[0].removesuffix(' %')} to {ends[1]}" if len(ends) == 2 else ""
-    return Cell(text=measure.value(row["value"]), note=interval, is_strong=True, chart=words)
+    return Cell(measure.value(row["value"]), note=interval, is_strong=True, chart=words)
 
 
 def find_histogram_scale(spreads: Sequence[Values]) -> AxisScale | None:

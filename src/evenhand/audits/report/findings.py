@@ -32,7 +32,12 @@ class Findings:
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """All of them: the corrected family first, strongest standing first, largest first."""
-        return _sort_gaps(self.primary) + _sort_gaps(self.exploratory)
+        order = list(STANDING_WORDS)
+        return tuple(
+            gap
+            for family in (self.primary, self.exploratory)
+            for gap in sorted(family, key=lambda gap: (order.index(gap.standing), *_size_order(gap)))
+        )
 
     @property
     def judged_gaps(self) -> tuple[Gap, ...]:
@@ -154,11 +159,6 @@ def _describe_omnibus(run: Run, known: Mapping[MeasureKey, Measure]) -> Iterator
 def describe_run(run: Run) -> str:
     """The run in one sentence: what is larger than chance, and what is inconclusive."""
     return find_gaps(run).verdict
-
-
-def _sort_gaps(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
-    order = list(STANDING_WORDS)
-    return tuple(sorted(gaps, key=lambda gap: (order.index(gap.standing), *_size_order(gap))))
 
 
 def _size_order(gap: Gap) -> tuple[bool, float, str, str]:

@@ -91,7 +91,7 @@ class Measure:
     def cell(self, amount: float | None, *, signed: bool = True, **look: Any) -> Cell:
         """A difference in a table; one with a sign is the number that its row is about."""
         size = self.gap(amount, signed=signed)
-        return Cell(text=size, flag=self.unit if size else "", is_strong=signed, **look)
+        return Cell(size, flag=self.unit if size else "", is_strong=signed, **look)
 
     def interval(self, low: float | None, high: float | None) -> str:
         """The interval of a difference, signed and without its unit; empty where it has no ends."""

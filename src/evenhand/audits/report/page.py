@@ -8,18 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
+from evenhand.audits.report import side_tables
 from evenhand.audits.report.embedded_texts import embed_texts
 from evenhand.audits.report.figures import ChartFigure, build_figures
 from evenhand.audits.report.findings import Findings, find_gaps, list_caveats
 from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding
 from evenhand.audits.report.provenance import build_cards, describe_question, list_run_facts
-from evenhand.audits.report.side_tables import (
-    build_distances,
-    build_overview,
-    build_pairs,
-    build_strata,
-    describe_distances,
-)
 from evenhand.core.digests import Json
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, draw_interval, draw_sample
@@ -64,7 +58,7 @@ def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings, (question, details) = find_gaps(run), describe_question(run)
     figures, undrawn = build_figures(run, findings, most_rows=MOST_ROWS)
-    strata, warnings = build_strata(run, findings, format_level(run))
+    strata, warnings = side_tables.build_strata(run, findings, format_level(run))
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
     tally = doc.count_verdicts(
@@ -78,7 +72,7 @@ def build_report(run: Run) -> doc.Report:
         verdicts=[findings.verdict],
         headline=findings.headline,
         opening=(
-            doc.Text(describe_distances(run), "", "terminal"),
+            doc.Text(side_tables.describe_distances(run), "", "terminal"),
             doc.Cards(cards, "Largest gaps"),
             doc.Text("" if cards else findings.details, "seen", "html"),
             doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
@@ -88,11 +82,11 @@ def build_report(run: Run) -> doc.Report:
         ),
         sections=(
             _omnibus(run, findings),
-            build_overview(run, findings),
+            side_tables.build_overview(run, findings),
             *_explore(run, findings, figures, undrawn),
-            build_distances(run),
+            side_tables.build_distances(run),
             strata,
-            build_pairs(run, findings, format_level(run)),
+            side_tables.build_pairs(run, findings, format_level(run)),
             _exclusions(run),
         ),
         caveats=caveats,
@@ -102,7 +96,10 @@ def build_report(run: Run) -> doc.Report:
         tables=_TABLES,
         values={
             "verdict": findings.verdict,
-            "counts": _counts(findings),
+            "counts": {
+                **{"comparisons": len(findings.primary), "exploratory": len(findings.exploratory)},
+                **{standing: len(findings.standing(standing)) for standing in STANDING_WORDS},
+            },
             "findings": [_finding(gap, gap.sentence) for gap in findings.largest],
             "cannot_tell": [_finding(gap, gap.doubt) for gap in findings.inconclusive],
             "caveats": caveats,
@@ -135,11 +132,6 @@ def _page_data(run: Run, findings: Findings) -> dict[str, Json]:
         "explained": {spec: line for spec, line in words.items() if line},
         "measures": dict(measures),
     }
-
-
-def _counts(findings: Findings) -> dict[str, Json]:
-    counts: dict[str, Json] = {name: len(findings.standing(name)) for name in STANDING_WORDS}
-    return {"comparisons": len(findings.primary), "exploratory": len(findings.exploratory)} | counts
 
 
 def _finding(gap: Gap, sentence: str) -> dict[str, Json]:
@@ -275,11 +267,9 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
         "“seen from” is the smallest gap this many texts could have shown (80 % power)."
     )
     columns: dict[doc.Column | str, Callable[[Gap], doc.AnyCell]] = {
-        "Group": lambda gap: doc.Cell(
-            text=gap.group, note=f"against {gap.baseline}", button={"class": "name"}
-        ),
+        "Group": lambda gap: doc.Cell(gap.group, note=f"against {gap.baseline}", button={"class": "name"}),
         "Measure": lambda gap: doc.Cell(
-            text=gap.measure.full_title, tags=("exploratory",) * gap.comparison.exploratory
+            gap.measure.full_title, tags=("exploratory",) * gap.comparison.exploratory
         ),
         doc.Column("Gap", "num", name="gap"): lambda gap: gap.measure.cell(
             gap.comparison.estimate, arrow=gap.arrow
@@ -287,14 +277,14 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
         doc.interval_column(format_level(run)): lambda gap: gap.signed_interval,
         "#Adjusted p": lambda gap: gap.p,
         doc.Column("So", "verdict"): lambda gap: doc.Cell(
-            text=STANDING_WORDS[gap.standing]
+            STANDING_WORDS[gap.standing]
             + (f": {format_name(gap.comparison.null_reason)}" if gap.comparison.null_reason else ""),
             tags=("check disagrees",) * gap.is_doubted,
         ),
         "#Seen from": lambda gap: gap.measure.cell(gap.comparison.min_detectable, signed=False),
         "#Effect size": lambda gap: format_number(gap.comparison.effect_size, signed=True),
         doc.Column("Texts", "num", "/ baseline"): lambda gap: doc.Cell(
-            text=f"{gap.comparison.n:,}",
+            f"{gap.comparison.n:,}",
             note=f"/ {gap.comparison.n_baseline:,}",
             detail=f"null: {gap.nulls}" if gap.nulls else "",
         ),

@@ -96,28 +96,28 @@ def _overview_rows(
     answers, rows = read_omnibus(run), []
     for (axis, _), groups in axes.items():
         baseline = next(iter(next(iter(groups.values())).values())).short_baseline
-        heading = [doc.Cell(text=format_name(axis), note=f"against {baseline}")]
+        heading = [doc.Cell(format_name(axis), note=f"against {baseline}")]
         known = [answers.get((*source, axis, measure.metric, measure.output)) for measure in measures]
         if any(known):
             heading += [
-                doc.Cell(text=answer.short, hint=answer.sentence, tone="differs" * answer.differs)
+                doc.Cell(answer.short, hint=answer.sentence, tone="differs" * answer.differs)
                 if answer
-                else doc.Cell(text="")
+                else doc.Cell()
                 for answer in known
             ]
         rows.append(doc.Row(heading, is_heading=True))
         for group, cells in sorted(groups.items()):
-            name = doc.Cell(text=format_name(group), button={"class": "find", "find": ""})
+            name = doc.Cell(format_name(group), button={"class": "find", "find": ""})
             rows.append(doc.Row((name, *(_overview_cell(cells.get(measure)) for measure in measures))))
     return rows
 
 
 def _overview_cell(gap: Gap | None) -> doc.Cell:
     if gap is None:
-        return doc.Cell(text="", tone="blank")
+        return doc.Cell(tone="blank")
     colour = tint(gap.arrow, abs(gap.comparison.effect_size or 0), STRENGTHS)
     text = gap.measure.gap(gap.comparison.estimate, signed=True) or "–"
-    return doc.Cell(text=text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow)
+    return doc.Cell(text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow)
 
 
 def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section, list[str]]:
@@ -151,8 +151,8 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section,
             )
         rows.append(
             (
-                doc.Cell(text=group, note=against),
-                doc.Cell(text=measure.full_title, tags=("points the other way",) * row["disagrees"]),
+                doc.Cell(group, note=against),
+                doc.Cell(measure.full_title, tags=("points the other way",) * row["disagrees"]),
                 *(by, before, measure.cell(row["estimate"]), measure.interval(row["low"], row["high"])),
                 *(format_p(row["p_adjusted"]), measure.interval(row["least"], row["most"])),
             )
@@ -192,7 +192,7 @@ def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
 
     columns: dict[doc.Column | str, doc.Show] = {
         "Group": lambda row: doc.Cell(
-            text=format_name(row["group"]), note=f"against {format_name(row['baseline'])}"
+            format_name(row["group"]), note=f"against {format_name(row['baseline'])}"
         ),
         "Measure": lambda row: measure(row).full_title,
         doc.Column("Gap", "num", name="gap"): lambda row: measure(row).cell(
@@ -274,7 +274,7 @@ def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | st
     return (
         "Overall" if is_overall else format_name(row["option"]),
         *("" if row[key] is None else f"{row[key]:.4f}" for key in ("estimate", "null_mean")),
-        doc.Cell(text=beyond, is_strong=is_above and p is not None and p < ALPHA),
+        doc.Cell(beyond, is_strong=is_above and p is not None and p < ALPHA),
         f"{low:+.4f} to {high:+.4f}" if low is not None else row["null_reason"] or "",
         "" if p is None else f"{p:.3f}",
         "" if way is None else f"{way:+.3f} {higher if way > 0 else lower}",

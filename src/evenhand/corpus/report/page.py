@@ -182,11 +182,15 @@ def _rates(findings: CorpusFindings) -> doc.Section:
         amounts = doc.Column(f"{corpus}: {findings.units}", "num", formats="html md")
         columns += [f"#{corpus}: per million", amounts]
         for line, emotion in zip(lines, findings.emotions, strict=True):
-            line += _rate_cells(rows[corpus, emotion])
+            row = rows[corpus, emotion]
+            ends = " to ".join(_round(row[end]) for end in ("low", "high")) if row["low"] is not None else ""
+            percent = "" if row["percent"] is None else f"{row['percent']:.2f} %"
+            line.append(doc.Cell(_round(row["per_million"]), note=ends, is_strong=True))
+            line.append(doc.Cell(f"{row['count']:,}", detail=percent))
         whole = rows[corpus, findings.emotions[0]]
         spread = whole["standard_deviation"]
         note = "" if spread is None else f"standard deviation {spread:,.2f}"
-        last += ["", doc.Cell(text=f"{whole['total']:,}", detail=note)]
+        last += ["", doc.Cell(f"{whole['total']:,}", detail=note)]
         if corpus == findings.corpora[0]:
             continue
         columns.append(doc.Column(f"against {findings.corpora[0]}", "num", formats="html"))
@@ -211,14 +215,14 @@ def _links(findings: CorpusFindings) -> doc.Section:
     )
     columns: dict[doc.Column | str, Callable[[CorpusLink], doc.AnyCell]] = {
         "Group": lambda link: doc.Cell(
-            text=link.words("group"), note=link.words("axis"), button=_button(link, "name")
+            link.words("group"), note=link.words("axis"), button=_button(link, "name")
         ),
         "Emotion": lambda link: link.words("emotion"),
         doc.Column("Corpus", formats="html" if len(findings.corpora) > 1 else ""): lambda link: link.key[0],
         "#Count": lambda link: format_value(link.row["count"]),
         "#Per million": lambda link: link.interval("per_million", "per_million_low", "per_million_high"),
         doc.Column("Odds ratio", "num", name="gap"): lambda link: doc.Cell(
-            text=link.interval("odds_ratio", "low", "high"), is_strong=True
+            link.interval("odds_ratio", "low", "high"), is_strong=True
         ),
         "#PMI": lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
         "#Adjusted p": lambda link: link.p,
@@ -274,20 +278,13 @@ def _button(link: CorpusLink, style: str) -> dict[str, str]:
 def _map_cell(link: CorpusLink, *, differs: bool) -> doc.Cell:
     percent = link.value("percent")
     return doc.Cell(
-        text=link.short + " ≠" * differs,
+        link.short + " ≠" * differs,
         flag="*" * (link.standing == "supported"),
         detail="never" if percent is None else f"{percent:.1f} %",
         tone=f"{link.standing} {link.tint}".strip(),
         arrow=link.direction if link.tint else "",
         button=_button(link, "cell"),
     )
-
-
-def _rate_cells(row: Mapping[str, Any]) -> list[doc.Cell | str]:
-    ends = "" if row["low"] is None else f"{_round(row['low'])} to {_round(row['high'])}"
-    percent = "" if row["percent"] is None else f"{row['percent']:.2f} %"
-    rate = doc.Cell(text=_round(row["per_million"]), note=ends, is_strong=True)
-    return [rate, doc.Cell(text=f"{row['count']:,}", detail=percent)]
 
 
 def _sizes(total: Mapping[str, Any]) -> str:

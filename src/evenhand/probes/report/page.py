@@ -206,11 +206,11 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
         doc.Table(
             title=f"{format_name(corpus)}: {format_name(axis)}",
             columns=[
-                doc.Column(head, kind, can_sort=False)
-                for head, kind in (
-                    ("Pair", ""),
-                    *((cell.words("emotion"), "num") for cell in next(iter(lines.values()))),
-                )
+                doc.Column("Pair", can_sort=False),
+                *(
+                    doc.Column(cell.words("emotion"), "num", can_sort=False)
+                    for cell in next(iter(lines.values()))
+                ),
             ],
             rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
             style="matrix acs",
@@ -233,7 +233,7 @@ def _matrix_cell(cell: ProbeCell) -> doc.Cell:
     is_known = cell.direction and cell.standing != "missing"
     parity = "!" if cell.is_below_parity else ""
     return doc.Cell(
-        text=cell.format_number("acs", signed=True) or "–",
+        cell.format_number("acs", signed=True) or "–",
         flag=("*" if cell.standing == "supported" else "") + parity,
         note=cell.acs_words,
         detail=f"DP {cell.format_number('dp') or '–'} {parity}".strip(),
@@ -245,27 +245,21 @@ def _matrix_cell(cell: ProbeCell) -> doc.Cell:
 
 def _plots(findings: ProbeFindings) -> doc.Section:
     """Both sides of each pair, the means marked (affective paper, Figures 2 and 3)."""
-    charts = list(draw_intensities(findings, (findings.largest or findings.cells)[:MOST_PLOTS]))
+    view, pairs = findings.view, findings.run.table("pair_scores")
+    kind = "predicted" if view["score"] == "predicted" else "intensity"
+    counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
+    plots = []
+    for cell in (findings.largest or findings.cells)[:MOST_PLOTS]:
+        own = pairs.filter(pl.col(counts), **dict(zip(KEY, cell.key, strict=True)))
+        values = own.select(f"{kind}_a", f"{kind}_b").drop_nulls()
+        plots += [_plot(cell, sorted(values.iter_rows(), key=sum))] if values.height else []
     lede = (
         f"Both sides of each pair, sorted by height, {findings.view_words}; dashed lines are the means. "
         "Where the two colours lie apart, the group decides."
     )
-    blocks = (
-        (doc.Text(lede, formats="html"), doc.Chart(element("div", *charts, class_="plots"))) if charts else ()
-    )
+    drawing = doc.Chart(element("div", *plots, class_="plots"))
+    blocks = (doc.Text(lede, formats="html"), drawing) if plots else ()
     return doc.Section("plots", "Intensities, pair by pair", blocks, "Intensities")
-
-
-def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Iterator[Markup]:
-    """A plot for each cell that has intensities."""
-    view, pairs = findings.view, findings.run.table("pair_scores")
-    kind = "predicted" if view["score"] == "predicted" else "intensity"
-    counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
-    for cell in cells:
-        own = pairs.filter(pl.col(counts), **dict(zip(KEY, cell.key, strict=True)))
-        values = sorted(own.select(f"{kind}_a", f"{kind}_b").drop_nulls().iter_rows(), key=sum)
-        if values:
-            yield _plot(cell, values)
 
 
 def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> Markup:
@@ -350,12 +344,12 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         "opportunity: as DP, over sentences that truly have the emotion."
     )
     columns: dict[doc.Column | str, Callable[[ProbeCell], doc.AnyCell]] = {
-        "Pair": lambda cell: doc.Cell(text=cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"),
+        "Pair": lambda cell: doc.Cell(cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"),
         "Emotion": lambda cell: cell.words("emotion"),
         "#DP": lambda cell: cell.format_number("dp") or "–",
         "#Average delta": lambda cell: cell.format_number("avg_delta") or "–",
         doc.Column("ACS", "num", name="gap"): lambda cell: doc.Cell(
-            text=cell.format_number("acs", signed=True) or "–",
+            cell.format_number("acs", signed=True) or "–",
             note=f"by mean {cell.contrary}" if cell.contrary else "",
             is_strong=True,
         ),
