@@ -276,6 +276,7 @@ class VerdictCount(NamedTuple):
     """How many findings have a verdict."""
 
     standing: str
+    """Its CSS class."""
     word: str
     meaning: str
     amount: int
@@ -380,7 +381,7 @@ class Report:
     """What the JSON says before these."""
     page: Page = field(default_factory=Page)
 
-    def shown(self, format_name: str) -> list[tuple[Section, list[Block]]]:
+    def select_sections(self, format_name: str) -> list[tuple[Section, list[Block]]]:
         """The first screen, then the sections that a format has something of."""
         opening = Section("findings", "", self.opening)
         parts = [(section, section.shows(format_name)) for section in (opening, *self.sections)]
@@ -459,7 +460,7 @@ def count_verdicts(
 ) -> list[VerdictCount]:
     """A count for every standing of ``words``, in their order."""
     return [
-        VerdictCount(standing, word, meanings[standing], standings.count(standing))
+        VerdictCount(standing.replace(" ", "-"), word, meanings[standing], standings.count(standing))
         for standing, word in words.items()
     ]
 

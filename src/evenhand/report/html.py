@@ -49,7 +49,7 @@ def to_html(report: Report) -> str:
     lines = ["(() => {", '"use strict";', *scripts, *_own_files(page.folder, page.script), "})();"]
     script = "\n".join(lines)
     tables, downloads = pack_tables({name: report.run.table(name) for name in page.downloads})
-    (_, opening), *sections = report.shown("html")
+    (_, opening), *sections = report.select_sections("html")
     content = {
         "report": report,
         "headlines": [report.headline] if report.headline else report.verdicts,

@@ -24,7 +24,7 @@ def to_markdown(report: Report) -> str:
     """The report as Markdown text."""
     parts = [f"# {escape_markdown(report.question)}", escape_markdown(report.details)]
     parts += [f"**{escape_markdown(line)}**" for line in report.verdicts]
-    for section, blocks in report.shown("md"):
+    for section, blocks in report.select_sections("md"):
         parts += [f"## {escape_markdown(section.title)}"] if section.title else []
         parts += [
             part for block in blocks for part in _write_markdown(block, "###" if section.title else "##")
@@ -68,7 +68,7 @@ def _head(words: str) -> str:
 def to_terminal(report: Report) -> RenderableType:
     """The verdicts, and what the report has for a terminal."""
     parts: list[RenderableType] = [_line(line, style="bold") for line in report.verdicts]
-    shown = report.shown("terminal")
+    shown = report.select_sections("terminal")
     parts += [part for section, blocks in shown for block in blocks for part in _print(block, section.title)]
     return Group(*parts)
 

@@ -51,11 +51,11 @@ def build_report(run: Run) -> Report:
     return build_people_report(
         run,
         tables=TABLES,
-        question=f"How far do people agree in {run.manifest['name']!s}?",
+        question=f"How far do people agree in {run.manifest['name']}?",
         details="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully "
         "agree and 0 where they agree as far as chance would have it.",
         verdicts=tuple(_verdict(str(question), rows) for (question,), rows in questions.items()),
-        sections=(_overall(overall), _annotators(run), *_list_details(run)),
+        sections=tuple(_list_sections(run, overall)),
         caveats=CAVEATS,
     )
 
@@ -86,26 +86,6 @@ def _standing(row: Row) -> str:
     return "not surely above 2/3, from where on Krippendorff draws tentative conclusions"
 
 
-def _overall(table: pl.DataFrame) -> Section:
-    return table_section(
-        "overall",
-        "Over all texts",
-        "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
-        "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
-        "order of their own. Left out: texts with fewer than two such ratings.",
-        table,
-        {
-            "Question": words("question"),
-            "Statistic": lambda row: _STATISTICS[row["statistic"]],
-            **{"Labels": "categories", "#Value": value, "#Interval": interval_or_reason},
-            **{"#Ratings": "n", "#Texts": "n_items", "#Left out": "n_left_out"},
-        },
-        source="agreement",
-        nav="Overall",
-        short=(0, 1, 2, 3, 4) if table["question"].n_unique() > 1 else (1, 2, 3, 4),
-    )
-
-
 def _annotators(run: Run) -> Section:
     table = run.table("annotators").sort("question", "agreement", nulls_last=True)
     columns: dict[str, Show] = {
@@ -130,8 +110,26 @@ def _annotators(run: Run) -> Section:
     return table_section("annotators", title, lede, table, columns, source="annotators", nav=nav, short=short)
 
 
-def _list_details(run: Run) -> Iterator[Section]:
-    """Who differs from whom, how people err, and on which texts."""
+def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
+    """Agreement over all texts, who differs from whom, how people err, and on which texts."""
+    yield table_section(
+        "overall",
+        "Over all texts",
+        "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
+        "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
+        "order of their own. Left out: texts with fewer than two such ratings.",
+        overall,
+        {
+            "Question": words("question"),
+            "Statistic": lambda row: _STATISTICS[row["statistic"]],
+            **{"Labels": "categories", "#Value": value, "#Interval": interval_or_reason},
+            **{"#Ratings": "n", "#Texts": "n_items", "#Left out": "n_left_out"},
+        },
+        source="agreement",
+        nav="Overall",
+        short=(0, 1, 2, 3, 4) if overall["question"].n_unique() > 1 else (1, 2, 3, 4),
+    )
+    yield _annotators(run)
     dissents, errors, items = (run.table(name) for name in ("dissents", "errors", "items"))
     labels = dissents.group_by("question", "annotator", "others", "said", maintain_order=True).len()
     yield table_section(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -64,7 +65,21 @@ def build_report(run: Run) -> Report:
         details="Every text has a label from people and one from the metric. People are taken as right.",
         verdicts=tuple(_verdict(table, output) for output in outputs),
         sections=(
-            _measures(table),
+            table_section(
+                "measures",
+                "Over all texts",
+                "Precision, recall and F1 are weighted by how often people give a label (Table 8 of the BOLD "
+                "paper).",
+                table.filter(label=_ALL),
+                {
+                    **{"Output": words("output"), "Measure": lambda row: _MEASURES[row["measure"]]},
+                    **{"#Value": value, "#Interval": interval_or_reason},
+                    "#p": lambda row: "" if row["p"] is None else format_p(row["p"]),
+                    **{"#Texts": "n", "#Clusters": "n_clusters"},
+                },
+                source="validation",
+                short=(0, 1, 2, 3, 5) if len(outputs) > 1 else (1, 2, 3, 4, 5),
+            ),
             *(section for output in outputs for section in _list_sections(run, output, outputs)),
             _misses(run, outputs),
             table_section(
@@ -108,23 +123,6 @@ def _correlation_words(rho: Row | None) -> str:
         return ""
     ends = interval()(rho)
     return f"rank correlation {format_number(rho['value'])}" + (f" ({ends})" if ends else "")
-
-
-def _measures(table: pl.DataFrame) -> Section:
-    return table_section(
-        "measures",
-        "Over all texts",
-        "Precision, recall and F1 are weighted by how often people give a label (Table 8 of the BOLD paper).",
-        table.filter(pl.col("label") == _ALL),
-        {
-            **{"Output": words("output"), "Measure": lambda row: _MEASURES[row["measure"]]},
-            **{"#Value": value, "#Interval": interval_or_reason},
-            "#p": lambda row: "" if row["p"] is None else format_p(row["p"]),
-            **{"#Texts": "n", "#Clusters": "n_clusters"},
-        },
-        source="validation",
-        short=(0, 1, 2, 3, 5) if table["output"].n_unique() > 1 else (1, 2, 3, 4, 5),
-    )
 
 
 def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Section]:
@@ -232,6 +230,8 @@ def _misses(run: Run, outputs: list[str]) -> Section:
 
 
 _FRAME = {"width": 560.0, "height": 190.0, "left": 46.0, "top": 14.0}
+_CUT: Mapping[str, object] = {"stroke": "currentColor", "stroke_opacity": 0.55}
+_draw = partial(draw, width=776, height=230, style="drawing")
 
 
 def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
@@ -244,7 +244,7 @@ def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
     plot = Plot(x=(low, high), y=(0.0, top), **_FRAME)
     ends = {"low": format_number(low), "high": format_number(high), "bottom": "0", "top": f"{top:.0%}"}
     parts = [plot.frame(**ends, across="score", upward="share of the texts with that label")]
-    parts += [_cut_line(plot, cut, "3 3") for cut in cuts if low <= cut <= high]
+    parts += [plot.upright(cut, **_CUT, stroke_dasharray="3 3") for cut in cuts if low <= cut <= high]
     for place, (row, own) in enumerate(zip(rows, shares, strict=True)):
         edges = [low + (high - low) * at / len(own) for at in range(len(own) + 1)]
         steps = [(x, share) for *sides, share in zip(edges, edges[1:], own, strict=False) for x in sides]
@@ -253,7 +253,7 @@ def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
         x, y = plot.left + plot.width + 14, plot.top + 12 + 18 * place
         parts.append(element("line", x1=x, x2=x + 26, y1=y - 4, y2=y - 4, stroke_width=2, **stroke))
         parts.append(element("text", f"{row['label']} ({row['n']})", x=x + 32, y=y))
-    return _draw(parts, "Distributions of the score, one line for each of people's labels")
+    return _draw(parts, label="Distributions of the score, one line for each of people's labels")
 
 
 def draw_curve(points: Sequence[Row], best: Row) -> Markup:
@@ -273,14 +273,8 @@ def draw_curve(points: Sequence[Row], best: Row) -> Markup:
     parts.append(plot.line(known, stroke=COLOURS[2], stroke_width=1.8))
     for name, cut, dash, down in (("own", best["own"], "3 3", 12), ("best", best["cut"], "", 26)):
         if cut is not None and low <= cut <= high:
-            parts.append(_cut_line(plot, cut, dash))
+            parts.append(plot.upright(cut, **_CUT, stroke_dasharray=dash))
             parts.append(element("text", name, x=plot.at(cut, top)[0] + 4, y=plot.top + down))
-    return _draw(parts, "Agreement with people at every cut; the shaded part is the interval of the best cut")
-
-
-def _cut_line(plot: Plot, cut: float, dash: str) -> Markup:
-    return plot.upright(cut, stroke="currentColor", stroke_opacity=0.55, stroke_dasharray=dash)
-
-
-def _draw(parts: Sequence[Markup], label: str) -> Markup:
-    return draw(parts, width=776, height=230, label=label, style="drawing")
+    return _draw(
+        parts, label="Agreement with people at every cut; the shaded part is the interval of the best cut"
+    )

@@ -81,10 +81,8 @@ class RunComparison:
     @property
     def tallies(self) -> list[doc.VerdictCount]:
         """How many changes of primary gaps have each verdict."""
-        words = {word.replace(" ", "-"): word for word in _MEANINGS}
-        meanings = {style: _MEANINGS[word] for style, word in words.items()}
-        verdicts = [line.verdict.replace(" ", "-") for line in self.primary]
-        return doc.count_verdicts(verdicts, words=words, meanings=meanings)
+        words = {word: word for word in _MEANINGS}
+        return doc.count_verdicts([line.verdict for line in self.primary], words=words, meanings=_MEANINGS)
 
     @property
     def headline(self) -> str:

@@ -118,7 +118,11 @@ def _embed_table(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, J
     places: dict[tuple[str, str, str], int] = {}
     bars: dict[tuple[str, ...], list[Json]] = {}
     for row in table.iter_rows(named=True):
-        key = (row["text_id"] or "", _clip(row["prompt"] or ""), _clip(row["text"] or ""))
+        prompt, text = (
+            show_control_characters(shown if len(shown) <= LONGEST else shown[:LONGEST] + " …")
+            for shown in (row["prompt"] or "", row["text"] or "")
+        )
+        key = (row["text_id"] or "", prompt, text)
         place = places.setdefault(key, len(places))
         bar = bars.setdefault(tuple(row[column] for column in BAR_KEY), [])
         bar.append([place, row["why"], row["value"], row["label"]])
@@ -139,7 +143,3 @@ def _embed_table(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, J
             for metric, known in words.items()
         },
     }
-
-
-def _clip(text: str) -> str:
-    return show_control_characters(text if len(text) <= LONGEST else text[:LONGEST] + " …")

@@ -171,16 +171,15 @@ def _read_rows(run: Run, findings: Findings) -> Iterable[_GroupRow]:
 
 def _read_cuts(run: Run) -> dict[OverallKey, Cuts]:
     """For each axis and share its cuts, from the middle outwards, and which is the metric's own."""
-    columns = ("suite", "model", "axis", "metric", "output")
-    cuts: dict[OverallKey, Cuts] = {}
-    table = run.table("cuts").select(*columns, "cut", "own").unique(maintain_order=True)
-    for key, part in table.group_by(*columns, maintain_order=True):
-        ordered = part.sort(pl.col("cut").abs())
-        own = ordered["own"].to_list()
-        if True in own:
-            suite, model, axis, metric, output = map(str, key)
-            cuts[suite, model, axis, metric, output] = (tuple(ordered["cut"].to_list()), own.index(True))
-    return cuts
+    key = ("suite", "model", "axis", "metric", "output")
+    table = run.table("cuts").select(*key, "cut", "own").unique(maintain_order=True)
+    ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
+    parts = ordered.group_by(key, maintain_order=True).agg("cut", "own")
+    return {
+        (suite, model, axis, metric, output): (tuple(cuts), own.index(True))
+        for suite, model, axis, metric, output, cuts, own in parts.iter_rows()
+        if True in own
+    }
 
 
 def _build_panel(
