@@ -39,12 +39,6 @@ class AssociationLine(TableRow):
         value = self.value(column)
         return "" if not value else self.words("group_b" if value > 0 else "group_a")
 
-    @property
-    def agreement(self) -> str:
-        """Whether both lean the same way, in words."""
-        same = self.row["same_direction"]
-        return self.reason if same is None else "same way" if same else "opposite ways"
-
 
 _COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
     "Pair": lambda line: f"{line.words('group_a')} × {line.words('group_b')}",
@@ -60,7 +54,9 @@ _COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
     doc.Column("Classifier leans to", formats="html md"): lambda line: (
         line.towards("acs") + (" *" if line.row["is_clear"] else "")
     ),
-    "So": lambda line: line.agreement,
+    "So": lambda line: {True: "same way", False: "opposite ways"}.get(
+        line.row["same_direction"], line.reason
+    ),
 }
 
 

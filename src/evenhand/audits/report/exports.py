@@ -77,17 +77,20 @@ def model_card(run: Run) -> str:
 def list_numbers(run: Run) -> dict[str, float]:
     """Every estimate and gap of a run by a path-like name, for experiment trackers."""
     gaps = {"gap": "estimate", "gap_low": "low", "gap_high": "high", "p_adjusted": "p_adjusted"}
-    numbers: dict[str, float] = {}
-    for table, columns in (("groups", {"value": "value"}), ("comparisons", gaps)):
-        for row in to_rows(run.table(table)):
-            for name, column in columns.items():
-                if isinstance(number := row[column], float):
-                    numbers[_path(row, name)] = number
+    numbers = {
+        _path(row, name): number
+        for table, columns in (("groups", {"value": "value"}), ("comparisons", gaps))
+        for row in to_rows(run.table(table))
+        for name, column in columns.items()
+        if isinstance(number := row[column], float)
+    }
     findings = find_gaps(run)
-    numbers["gaps_supported"] = float(len(findings.largest))
-    numbers["gaps_judged"] = float(len(findings.judged_gaps))
-    numbers["gaps_cannot_tell"] = float(len(findings.inconclusive))
-    return numbers
+    judged = {
+        "supported": findings.largest,
+        "judged": findings.judged_gaps,
+        "cannot_tell": findings.inconclusive,
+    }
+    return numbers | {f"gaps_{name}": float(len(counted)) for name, counted in judged.items()}
 
 
 def list_identifiers(run: Run) -> dict[str, str]:

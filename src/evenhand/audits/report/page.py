@@ -57,7 +57,6 @@ _MEANINGS: Mapping[GapStanding, str] = {
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings, (question, details) = find_gaps(run), describe_question(run)
-    figures, undrawn = build_figures(run, findings, most_rows=MOST_ROWS)
     strata, warnings = side_tables.build_strata(run, findings, format_level(run))
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
@@ -83,7 +82,7 @@ def build_report(run: Run) -> doc.Report:
         sections=(
             _omnibus(run, findings),
             side_tables.build_overview(run, findings),
-            *_explore(run, findings, figures, undrawn),
+            *_explore(run, findings),
             side_tables.build_distances(run),
             strata,
             side_tables.build_pairs(run, findings, format_level(run)),
@@ -202,8 +201,9 @@ def _omnibus(run: Run, findings: Findings) -> doc.Section:
     return doc.Section("omnibus", "Do the groups of an axis differ at all?", (answers,))
 
 
-def _explore(run: Run, findings: Findings, figures: list[ChartFigure], undrawn: int) -> Iterator[doc.Section]:
+def _explore(run: Run, findings: Findings) -> Iterator[doc.Section]:
     """Charts and comparisons, with the form that filters both."""
+    figures, undrawn = build_figures(run, findings, most_rows=MOST_ROWS)
     shown = [figure for figure in figures if figure.has_values]
     if not figures and not findings.gaps:
         return
