@@ -115,7 +115,7 @@ def test_the_reports_say_it_in_words(compared):
     from evenhand import render
 
     text = render(compared, ["md"])["md"].read_text()
-    assert "| 1= | even.csv |" in text
+    assert "| 1= | even.csv \\(reference\\) | 2 | 2 | 0 | 0 |" in text
     assert "wider" in text
 
 

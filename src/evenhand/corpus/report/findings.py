@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.report.manifest import format_level, read_mapping, read_number, read_text
 from evenhand.report.verdicts import ALPHA, LARGER, TableRow, TestStanding, tint
-from evenhand.report.wording import MINUS, format_count, format_name, format_percent, pluralise
+from evenhand.report.wording import MINUS, format_count, format_name, format_number, format_percent, pluralise
 from evenhand.store.run import Run
 
 FEWEST = 20
@@ -132,6 +132,8 @@ class CorpusFindings:
     unit: str
     n_units: int
     level: str
+    speed: str
+    """The stage that limited the scan, and the time of the whole; empty where no scan was timed."""
     corpora: list[str]
     emotions: list[str]
     sides: list[str]
@@ -230,7 +232,8 @@ def find_links(run: Run) -> CorpusFindings:
     corpora = read_mapping(run.manifest, "corpora")
     units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
     name = read_text(run.manifest, "name") or "the corpus"
-    occurrence = run.table("occurrence")
+    occurrence, counted = run.table("occurrence"), read_mapping(run.manifest, "stages", "count")
+    seconds = format_number(read_number(counted, "seconds"))
     return CorpusFindings(
         run=run,
         question=f"Which emotions share a {unit} with which groups in {name}?",
@@ -239,6 +242,7 @@ def find_links(run: Run) -> CorpusFindings:
         unit=unit,
         n_units=units,
         level=format_level(run, ("config",)),
+        speed=f"{read_text(counted, 'limited_by')} ({seconds} s in all)" if seconds else "",
         corpora=occurrence["corpus"].unique(maintain_order=True).to_list(),
         emotions=occurrence["emotion"].unique(maintain_order=True).to_list(),
         sides=list(_sides(run, unit)),

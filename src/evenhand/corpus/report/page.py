@@ -18,7 +18,6 @@ from evenhand.report.manifest import (
     Fact,
     list_facts,
     read_mapping,
-    read_number,
     read_text,
     read_texts,
 )
@@ -26,7 +25,6 @@ from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS, Te
 from evenhand.report.wording import (
     format_count,
     format_name,
-    format_number,
     format_value,
     pluralise,
     show_control_characters,
@@ -205,7 +203,8 @@ def _rates(findings: CorpusFindings) -> doc.Section:
     )
     total = doc.Row(last, formats="html md")
     rates = doc.Table(columns=columns, rows=[*lines, total], source="occurrence", style="rates")
-    return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates), "Emotions")
+    speed = doc.Text(findings.speed and f"limited by {findings.speed}", "note", "terminal")
+    return doc.Section("rates", "How often emotions occur", (doc.Text(lede), rates, speed), "Emotions")
 
 
 def _links(findings: CorpusFindings) -> doc.Section:
@@ -252,15 +251,14 @@ def _problems(findings: CorpusFindings) -> doc.Section:
 
 def _own_facts(findings: CorpusFindings) -> Iterator[Fact]:
     manifest = findings.run.manifest
-    identity, counted = read_mapping(manifest, "identity"), read_mapping(manifest, "stages", "count")
-    seconds = format_number(read_number(counted, "seconds"))
+    identity = read_mapping(manifest, "identity")
     yield Fact("Counting", read_text(identity, "counting"))
     yield Fact("Unit", read_text(identity, "unit"))
     yield Fact("Rule for words", read_text(identity, "rule"))
     yield Fact("Terms", read_text(identity, "terms", "digest"), is_code=True)
     for corpus in read_mapping(manifest, "corpora"):
         yield Fact(corpus, _sizes(read_mapping(manifest, "corpora", corpus)))
-    yield Fact("Limited by", f"{read_text(counted, 'limited_by')} ({seconds} s in all)" if seconds else "")
+    yield Fact("Limited by", findings.speed)
 
 
 def _list_differing(run: Run) -> set[tuple[str, str, str, str]]:
