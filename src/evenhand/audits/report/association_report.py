@@ -40,6 +40,7 @@ class AssociationLine(TableRow):
         return "" if not value else self.words("group_b" if value > 0 else "group_a")
 
 
+_AGREEMENT = {"True": "same way", "False": "opposite ways"}
 _COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
     "Pair": lambda line: f"{line.words('group_a')} × {line.words('group_b')}",
     doc.Column("Corpora", formats="html"): lambda line: (
@@ -54,9 +55,7 @@ _COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
     doc.Column("Classifier leans to", formats="html md"): lambda line: (
         line.towards("acs") + (" *" if line.row["is_clear"] else "")
     ),
-    "So": lambda line: {True: "same way", False: "opposite ways"}.get(
-        line.row["same_direction"], line.reason
-    ),
+    "So": lambda line: _AGREEMENT.get(str(line.row["same_direction"]), line.reason),
 }
 
 
