@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.audits.report.test_html import Page
+from tests.report.realistic import comparison, group_row, small_run
 
 import evenhand
 from evenhand.report.html import SIZE_LIMIT
@@ -98,3 +99,12 @@ def test_five_hundred_groups_make_one_page(tmp_path: Path, groups: int) -> None:
     run = scored(tmp_path, texts, [f"group {number % groups}" for number in range(groups * 4)])
     assert "differ between 500 groups?" in page_of(run).text
     assert run.table("cuts").height > 0
+
+
+def test_no_control_character_reaches_a_reader(tmp_path: Path) -> None:
+    steering = "\x1b[2J\u202enews\x7f"
+    run = small_run(tmp_path, [comparison()], [group_row(), group_row(group=steering)], warnings=[steering])
+    for name in ("html", "md"):
+        text = format_report(run, name)
+        assert not set("\x1b\u202e\x7f") & set(text)
+        assert "\ufffd[2J\ufffdnews\ufffd".replace("[", "\\[" if name == "md" else "[") in text

@@ -17,10 +17,10 @@ from evenhand.audits.report.embedded_texts import pack_word_weights
 from evenhand.audits.report.figures import draw_histogram, find_histogram_scale
 from evenhand.audits.report.findings import find_gaps, list_caveats
 from evenhand.audits.report.gap_wording import read_omnibus
+from evenhand.audits.report.provenance import list_run_facts
 from evenhand.audits.report.side_tables import build_pairs, build_strata
 from evenhand.core.digests import Json
 from evenhand.report.html import pack_json
-from evenhand.report.manifest import list_facts
 from evenhand.report.render_run import format_report
 from evenhand.report.wording import escape_markdown, format_name
 from evenhand.store.run import Run
@@ -101,7 +101,7 @@ def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
     run = _contradicted(tmp_path)
     section, (warning,) = build_strata(run, find_gaps(run), "95 %")
     (row,) = section.blocks[1].rows  # type: ignore[union-attr]
-    assert (row[3], row[4].text, row[7]) == ("+3.2", "−3.1", "−5.0 to −2.0")  # type: ignore[index, union-attr]
+    assert (row.cells[3], row.cells[4].text, row.cells[7]) == ("+3.2", "−3.1", "−5.0 to −2.0")  # type: ignore[index, union-attr]
     assert warning == (
         "African Americans against European Americans, sentiment, negative: over all texts the gap is +3.2 "
         "points, but with the same mix of context on both sides it is −3.1 points. The mix of context makes "
@@ -164,7 +164,7 @@ def test_a_host_is_named_and_said_not_to_be_repeatable(tmp_path: Path) -> None:
     model = {"backend": "endpoint", "name": "m", "repeatable": False}
     served = {"model": "m-2026", "fingerprint": "fp_1"}
     run = small_run(tmp_path, identity={"model": model}, served_by=served, created="2026-03-02T09:14:03Z")
-    known = {fact.name: fact.value for fact in list_facts(run)}
+    known = {fact.name: fact.value for fact in list_run_facts(run)}
     assert known["Served by"] == "model m-2026, fingerprint fp_1"
     assert known["Repeatable"] == "no: a hosted model may change; this is what it gave on 2026-03-02"
     assert any(

@@ -50,44 +50,42 @@ def test_words_are_written_once() -> None:
 
 def test_a_text_behind_two_bars_is_carried_once(tmp_path: Path) -> None:
     table = frame("examples", [example(), example(group="Asian_Americans")])
-    shown = embed_texts(write_run(tmp_path, manifest(), {"examples": table}), budget=100_000)
-    assert shown.data["texts"] == [["The neighbour", " smiled."]]
-    bars = shown.data["bars"]
+    shown, _ = embed_texts(write_run(tmp_path, manifest(), {"examples": table}), budget=100_000)
+    assert shown["texts"] == [["The neighbour", " smiled."]]
+    bars = shown["bars"]
     assert isinstance(bars, list)
     assert len(bars) == 2
 
 
 def test_a_long_text_is_cut_and_says_so(tmp_path: Path) -> None:
     table = frame("examples", [example(text="x" * 100_000)])
-    shown = embed_texts(write_run(tmp_path, manifest(), {"examples": table}), budget=100_000)
-    assert shown.data["texts"] == [["The neighbour", "x" * LONGEST + " …"]]
+    shown, _ = embed_texts(write_run(tmp_path, manifest(), {"examples": table}), budget=100_000)
+    assert shown["texts"] == [["The neighbour", "x" * LONGEST + " …"]]
 
 
 def test_a_small_budget_keeps_every_kind_of_example(tmp_path: Path) -> None:
     run = realistic_run(tmp_path)
-    whole = embed_texts(run, budget=10**9)
-    part = embed_texts(run, budget=30_000)
-    assert whole.note == ""
-    words = re.fullmatch(
-        r"This page holds at most (\d+) texts per .* measure; ([\d,]+) more are .*", part.note
-    )
+    _, note = embed_texts(run, budget=10**9)
+    part, left = embed_texts(run, budget=30_000)
+    assert note == ""
+    words = re.fullmatch(r"This page holds at most (\d+) texts per .* measure; ([\d,]+) more are .*", left)
     assert words
     per_bar, left_out = (int(word.replace(",", "")) for word in words.groups())
     assert 0 < per_bar < 40
     assert left_out == 43 * 2 * (40 - per_bar)
-    assert len(pack_json(part.data)) <= 30_000
-    bars = part.data["bars"]
+    assert len(pack_json(part)) <= 30_000
+    bars = part["bars"]
     assert isinstance(bars, list)
     assert {"lowest", "highest", "drawn"} == {entry[1] for entry in bars[0][6]}
 
 
 def test_no_room_leaves_every_text_in_the_run_folder(tmp_path: Path) -> None:
-    none = embed_texts(realistic_run(tmp_path), budget=10)
-    assert none.note == (
+    _, note = embed_texts(realistic_run(tmp_path), budget=10)
+    assert note == (
         "This page holds at most 0 texts per group and measure; 3,440 more are in examples.parquet."
     )
 
 
 def test_no_examples_at_all(tmp_path: Path) -> None:
-    shown = embed_texts(write_run(tmp_path, manifest(), {}), budget=1000)
-    assert shown.data == {"texts": [], "bars": [], "words": {}}
+    shown, _ = embed_texts(write_run(tmp_path, manifest(), {}), budget=1000)
+    assert shown == {"texts": [], "bars": [], "words": {}}

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.report.wording import (
-    finite_or_none,
     format_baseline,
     format_count,
     format_name,
@@ -89,9 +88,3 @@ def test_visible_keeps_the_length_and_no_control_character(text: str) -> None:
     shown = show_control_characters(text)
     assert len(shown) == len(text)
     assert not any(ord(letter) < 32 and letter not in "\n\t" for letter in shown)
-
-
-@given(st.floats(allow_nan=True, allow_infinity=True))
-def test_finite_drops_only_what_cannot_be_drawn(value: float) -> None:
-    kept = finite_or_none(value)
-    assert kept is None or kept == value

@@ -8,8 +8,9 @@ its drawing. Every value that enters a drawing is escaped.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -52,7 +53,9 @@ def build_scale(values: Iterable[float], *, share: bool) -> AxisScale | None:
         low, high = low - margin, high + margin
     if share:
         low, high = max(0.0, low), min(1.0, high)
-    step = _step(high - low)
+    rough = (high - low) / _WANTED_TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step * power for step in _STEPS if step * power >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = tuple(round(index * step, 12) for index in range(first, last + 1))
     return AxisScale(ticks[0], ticks[-1], ticks)
@@ -98,12 +101,13 @@ def draw_estimate(value: float, low: float, high: float, *, zero: str = "0") -> 
     return draw_interval(line.at(value), line.span(low, high), style="interval", extra=mark)
 
 
-def draw_pieces(pieces: Iterable[tuple[str, float, float]], *, style: str) -> Markup:
-    """A bar cut into pieces: CSS class, start and width in percent."""
+def draw_pieces(amounts: Mapping[str, int], *, style: str) -> Markup:
+    """A bar cut into pieces as wide as their amounts; each amount with the CSS class of its piece."""
+    ends = [100 * end / max(1, sum(amounts.values())) for end in accumulate(amounts.values())]
     parts = [
-        element("rect", class_=name, x=f"{start}%", width=f"{width}%")
-        for name, start, width in pieces
-        if width
+        element("rect", class_=name, x=f"{round(start, 3)}%", width=f"{round(end - start, 3)}%")
+        for name, start, end in zip(amounts, [0.0, *ends], ends, strict=False)
+        if end > start
     ]
     return element("svg", *parts, class_=style, aria_hidden="true")
 
@@ -155,10 +159,6 @@ class Plot:
         """A line from the bottom to the top of the frame."""
         return self.segment((x, self.y[0]), (x, self.y[1]), **style)
 
-    def level(self, y: float, **style: object) -> Markup:
-        """A line from the left to the right of the frame."""
-        return self.segment((self.x[0], y), (self.x[1], y), **style)
-
     def segment(self, start: Point, end: Point, **style: object) -> Markup:
         """A straight line between two values."""
         (x1, y1), (x2, y2) = self.at(*start), self.at(*end)
@@ -195,9 +195,3 @@ def draw(parts: Iterable[Markup], *, width: float, height: float, label: str, st
 
 def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _step(width: float) -> float:
-    rough = width / _WANTED_TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next(step * power for step in _STEPS if step * power >= rough * (1 - 1e-9))

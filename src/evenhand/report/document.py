@@ -1,16 +1,15 @@
 """The document model of every report: sections of text, tables and charts.
 
-A family of reports states its content once, as a `Report`. Each format has one renderer: `html`, `markdown`,
-`terminal` and, for the numbers, `json_tables`.
+A family of reports states its content once, as a `Report`. Each format has one renderer, in `html`,
+`plain_formats` and, for the numbers, `json_tables`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from itertools import accumulate
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 from markupsafe import Markup
@@ -18,7 +17,7 @@ from markupsafe import Markup
 from evenhand.core.digests import Json
 from evenhand.report.charts import draw_pieces
 from evenhand.report.manifest import Fact
-from evenhand.report.wording import format_value
+from evenhand.report.wording import format_name, format_value
 from evenhand.store.run import Run
 
 EVERYWHERE: Final = "html md terminal"
@@ -28,11 +27,12 @@ EXPLORE_SCRIPTS: Final = ("data.js", "packed.js", "explore.js", "download.js")
 """The scripts of a page whose tables are filtered, sorted and downloaded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A field of a table. The page shows all of it, plain formats its text, flag and note."""
 
-    text: str
+    text: str = ""
+    _: KW_ONLY
     note: str = ""
     """Small print; a plain format puts that of a number in parentheses."""
     detail: str = ""
@@ -50,12 +50,6 @@ class Cell:
     button: Mapping[str, str] | None = None
     """The text is a button with these ``data-`` attributes; the key ``class`` is its CSS class."""
     chart: Markup = NO_DRAWING
-
-    def plain(self, *, is_number: bool, with_note: bool = True) -> str:
-        """The field in a plain format."""
-        note = f"({self.note})" if self.note and is_number else self.note
-        parts = (f"{self.text}{self.flag}", note if with_note else "", *(f"({tag})" for tag in self.tags))
-        return " ".join(filter(None, parts))
 
 
 AnyCell: TypeAlias = Cell | str
@@ -100,6 +94,10 @@ class Column:
         return cls(head.lstrip("#~"), kind, can_sort=kind != "text")
 
 
+Columns: TypeAlias = Mapping[Any, Show]
+"""Columns, or their heads, and what they show."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table; the first cell names it."""
@@ -132,7 +130,7 @@ class Table:
     """The Parquet table that holds all rows."""
     style: str = ""
     """CSS classes of the table."""
-    frame: str = ""
+    frame: str = "wide"
     """CSS classes of the box in which it scrolls."""
     shown: int = 3000
     """Rows of the page: what a browser lays out in about a second."""
@@ -182,28 +180,24 @@ class Table:
 
     def lines(self, format_name: str) -> tuple[list[Column], list[list[str]], int]:
         """The table in a plain format: columns, rows, and how many rows are left out."""
-        is_short, limit = format_name == "terminal", self.listed if format_name == "md" else self.printed
+        limit, places = (self.listed, ()) if format_name == "md" else (self.printed, self.short)
+        with_note = self.has_wide_numbers or format_name == "md"
         columns = [
             (at, column)
             for at, column in enumerate(self.heads)
-            if format_name in column.formats and (not is_short or not self.short or at in self.short)
+            if format_name in column.formats and (not places or at in places)
         ]
-        heads = [column for _, column in columns]
         lines, group = [], []
         for row in map(to_row, self.rows):
             if format_name not in row.formats:
                 continue
             if row.is_heading:
-                group = [_plain(row.cells[0], is_number=False)]
+                group = [_write_plain(row.cells[0])]
                 continue
-            with_note = self.has_wide_numbers or format_name == "md"
-            cells = [
-                _plain(row.cells[at], is_number=column.kind == "num", with_note=with_note)
-                for at, column in columns
-            ]
+            cells = [_write_plain(row.cells[at], column.kind == "num", with_note) for at, column in columns]
             lines.append([*group, *cells])
-        if self.group_head:
-            heads = [Column(self.group_head), *heads]
+        heads = [Column(self.group_head)] if self.group_head else []
+        heads += [column for _, column in columns]
         return heads, lines[:limit], max(0, len(lines) - limit) + self.unlisted
 
 
@@ -239,16 +233,6 @@ class Chart:
     drawing: Markup
     label: str = ""
     """For a drawing that scrolls on a narrow screen."""
-    caption: Markup = NO_DRAWING
-    formats: str = "html"
-
-
-@dataclass(frozen=True, slots=True)
-class ChartGrid:
-    """Drawings side by side."""
-
-    kind: ClassVar[str] = "chart_grid"
-    charts: Sequence[Chart]
     formats: str = "html"
 
 
@@ -288,6 +272,16 @@ class Cards:
     formats: str = "html md"
 
 
+class VerdictCount(NamedTuple):
+    """How many findings have a verdict."""
+
+    standing: str
+    """Its CSS class."""
+    word: str
+    meaning: str
+    amount: int
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """How many findings have each verdict, as a bar and its legend."""
@@ -301,20 +295,7 @@ class Tally:
     @property
     def bar(self) -> Markup:
         """The bar of all counts."""
-        return draw_pieces([(each.standing, each.start, each.width) for each in self.counts], style="tally")
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictCount:
-    """How many findings have a verdict, and its piece of the bar that shows them all."""
-
-    standing: str
-    word: str
-    meaning: str
-    amount: int
-    start: float
-    """Start and width of the piece, in percent."""
-    width: float
+        return draw_pieces({count.standing: count.amount for count in self.counts}, style="tally")
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +308,7 @@ class Template:
     formats: str = "html"
 
 
-Block: TypeAlias = Table | Text | Bullets | Chart | ChartGrid | Legend | Cards | Tally | Template
+Block: TypeAlias = Table | Text | Bullets | Chart | Legend | Cards | Tally | Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +325,13 @@ class Section:
 
     def shows(self, format_name: str) -> list[Block]:
         """The blocks of a format."""
-        return [block for block in self.blocks if format_name in block.formats and has_content(block)]
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedTexts:
-    """Texts that the page carries for its drawer, and a sentence on those left out."""
-
-    data: Mapping[str, Json]
-    note: str = ""
+        shown = [block for block in self.blocks if format_name in block.formats]
+        # The first field of a block is its content; that of a table are its rows.
+        return [
+            block
+            for block in shown
+            if (block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name))
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,8 +349,8 @@ class Page:
     """Tables that can be downloaded."""
     drawer: tuple[str, str] | None = None
     """Notice before texts are shown, and what they are called; None where the page shows none."""
-    embed: Callable[[int], EmbeddedTexts] | None = None
-    """The texts that fit into so many bytes."""
+    embed: Callable[[int], tuple[Mapping[str, Json], str]] | None = None
+    """The texts that fit into so many bytes for the drawer, and a sentence on those left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,13 +381,11 @@ class Report:
     """What the JSON says before these."""
     page: Page = field(default_factory=Page)
 
-    def shown_opening(self, format_name: str) -> list[Block]:
-        """The blocks of the first screen in a format."""
-        return Section("findings", "", self.opening).shows(format_name)
-
-    def shown_sections(self, format_name: str) -> list[tuple[Section, list[Block]]]:
-        """The sections that a format has something of."""
-        return [(section, blocks) for section in self.sections if (blocks := section.shows(format_name))]
+    def select_sections(self, format_name: str) -> list[tuple[Section, list[Block]]]:
+        """The first screen, then the sections that a format has something of."""
+        opening = Section("findings", "", self.opening)
+        parts = [(section, section.shows(format_name)) for section in (opening, *self.sections)]
+        return parts[:1] + [part for part in parts[1:] if part[1]]
 
 
 def table_section(  # noqa: PLR0913 (the parts of a section)
@@ -416,44 +393,61 @@ def table_section(  # noqa: PLR0913 (the parts of a section)
     title: str,
     lede: str,
     items: pl.DataFrame | Sequence[Any],
-    columns: Mapping[str, Show],
+    columns: Columns,
     *,
-    source: str,
     nav: str = "",
     note: str = "",
     drawing: Markup = NO_DRAWING,
-    short: Sequence[int] = (),
     formats: str = EVERYWHERE,
-    is_offensive: bool = False,
+    has_lede: bool = False,
+    **options: Any,
 ) -> Section:
     """A section of a drawing and a table with a row per item, without content where both are empty.
 
-    A column shows a key of the item, or what a function makes of it.
+    ``has_lede`` keeps the first paragraph where both are empty. The options are those of `build_table`.
     """
     size, most = len(items), 200
     shown = items.head(most).to_dicts() if isinstance(items, pl.DataFrame) else items[:most]
-    table = Table(
-        columns=list(columns),
-        rows=list_rows(shown, columns),
-        source=source,
-        unlisted=size - len(shown),
-        short=short,
-        frame="wide",
-        formats=formats,
-        is_offensive=is_offensive,
-    )
+    table = build_table(shown, columns, formats=formats, unlisted=size - len(shown), **options)
     written = formats.replace("terminal", "")
-    chart = Chart(drawing, f"{title}, drawing")
-    parts = (Text(lede, formats=written), chart, table, Text(note, "note", written))
-    return Section(id, title, parts if size or drawing else (), nav)
+    charts = [Chart(drawing, f"{title}, drawing")] if drawing else []
+    parts: list[Block] = [Text(lede, formats=written), *charts, table, Text(note, "note", written)]
+    return Section(id, title, parts if size or drawing or has_lede else (), nav)
 
 
-def list_rows(items: Iterable[Any], columns: Mapping[str, Show]) -> list[list[AnyCell]]:
-    """The cells of each item: of a column that names a key its value, else what the function returns."""
-    return [
-        [format_value(item[show]) if isinstance(show, str) else show(item) for show in columns.values()]
+def build_table(
+    items: Iterable[Any],
+    columns: Columns,
+    *,
+    tone: Callable[[Any], str] = lambda item: "",
+    data: Callable[[Any], Mapping[str, str]] = lambda item: {},
+    **options: Any,
+) -> Table:
+    """A table with a row per item: of a column that names a key its value, else what the function returns."""
+    rows = [
+        Row(
+            [format_value(item[show]) if isinstance(show, str) else show(item) for show in columns.values()],
+            tone(item),
+            data(item),
+        )
         for item in items
     ]
+    return Table(columns=list(columns), rows=rows, **options)
+
+
+def words(column: str) -> Callable[[Mapping[str, Any]], str]:
+    """What a column of identifiers shows: words; nothing where there is none."""
+    return lambda row: format_name(row[column]) if row[column] else ""
+
+
+def interval_column(level: str, name: str = "") -> Column:
+    """The column of intervals of a level."""
+    return Column("Interval", "num", level, name, can_sort=False)
+
+
+def list_choices(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The choices of a filter by names: all, or one of them."""
+    return [("", "all"), *((name, format_name(name)) for name in dict.fromkeys(names))]
 
 
 def to_row(row: AnyRow) -> Row:
@@ -461,24 +455,20 @@ def to_row(row: AnyRow) -> Row:
     return row if isinstance(row, Row) else Row(row)
 
 
-def has_content(block: Block) -> bool:
-    """Whether there is anything to show; a table of no rows has none."""
-    return bool(block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name))
-
-
 def count_verdicts(
     standings: Sequence[S], *, words: Mapping[S, str], meanings: Mapping[S, str]
-) -> tuple[VerdictCount, ...]:
-    """A count for every standing of ``words``, in their order; pieces of a bar that ends at 100."""
-    amounts = [standings.count(standing) for standing in words]
-    ends = [100 * end / max(1, len(standings)) for end in accumulate(amounts)]
-    return tuple(
-        VerdictCount(standing, word, meanings[standing], amount, round(start, 3), round(end - start, 3))
-        for (standing, word), amount, start, end in zip(
-            words.items(), amounts, [0.0, *ends], ends, strict=False
-        )
-    )
+) -> list[VerdictCount]:
+    """A count for every standing of ``words``, in their order."""
+    return [
+        VerdictCount(standing.replace(" ", "-"), word, meanings[standing], standings.count(standing))
+        for standing, word in words.items()
+    ]
 
 
-def _plain(cell: AnyCell, *, is_number: bool, with_note: bool = True) -> str:
-    return cell if isinstance(cell, str) else cell.plain(is_number=is_number, with_note=with_note)
+def _write_plain(cell: AnyCell, is_number: bool = False, with_note: bool = True) -> str:
+    """The field in a plain format."""
+    if isinstance(cell, str):
+        return cell
+    note = f"({cell.note})" if cell.note and is_number else cell.note
+    parts = (f"{cell.text}{cell.flag}", note if with_note else "", *(f"({tag})" for tag in cell.tags))
+    return " ".join(filter(None, parts))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import jinja2
 import polars as pl
+import polars.selectors as cs
 from markupsafe import Markup, escape
 
 from evenhand._version import __version__
@@ -28,7 +29,7 @@ from evenhand.report.charts import element
 from evenhand.report.document import Report
 from evenhand.report.json_tables import to_columns
 from evenhand.report.verdicts import DEFINITIONS
-from evenhand.report.wording import format_name
+from evenhand.report.wording import format_name, show_control_characters
 
 SIZE_LIMIT = 5_000_000
 """Bytes a page may have; what tables and charts leave of it goes to the texts."""
@@ -48,11 +49,11 @@ def to_html(report: Report) -> str:
     lines = ["(() => {", '"use strict";', *scripts, *_own_files(page.folder, page.script), "})();"]
     script = "\n".join(lines)
     tables, downloads = pack_tables({name: report.run.table(name) for name in page.downloads})
-    sections = report.shown_sections("html")
+    (_, opening), *sections = report.select_sections("html")
     content = {
         "report": report,
         "headlines": [report.headline] if report.headline else report.verdicts,
-        "opening": report.shown_opening("html"),
+        "opening": opening,
         "sections": sections,
         "groups": [(name, list(part)) for name, part in groupby(sections, lambda pair: pair[0].group)],
         "style": Markup(style),
@@ -65,13 +66,13 @@ def to_html(report: Report) -> str:
     }
     template = _environment(page.folder).get_template("page.html.j2")
     if not page.embed:
-        return template.render(content, examples="", texts_note="")
+        return show_control_characters(template.render(content, examples="", texts_note=""))
     # Text that is escaped cannot hold these marks.
     texts_mark, note_mark = Markup("<!--texts-->"), Markup("<!--note-->")
-    source = template.render(content, examples=texts_mark, texts_note=note_mark)
-    texts = page.embed(SIZE_LIMIT - len(source.encode("utf-8", "replace")))
-    note = element("li", texts.note) if texts.note else ""
-    return source.replace(note_mark, note, 1).replace(texts_mark, pack_json(dict(texts.data)), 1)
+    source = show_control_characters(template.render(content, examples=texts_mark, texts_note=note_mark))
+    texts, left_out = page.embed(SIZE_LIMIT - len(source.encode("utf-8", "replace")))
+    note = element("li", left_out) if left_out else ""
+    return source.replace(note_mark, note, 1).replace(texts_mark, pack_json(dict(texts)), 1)
 
 
 def pack_json(value: Json) -> str:
@@ -95,8 +96,10 @@ def embed_json(value: Json) -> Markup:
 
 def pack_tables(tables: Mapping[str, pl.DataFrame]) -> tuple[Markup, tuple[str, ...]]:
     """The tables for download, packed, and the names of those that have rows and found room."""
+    # Lists as words, which is what a cell of a CSV can hold.
+    join = cs.list().list.eval(pl.element().cast(pl.String)).list.join(" ")
     columns: dict[str, Json] = {
-        name: to_columns(_join_lists(table)) for name, table in tables.items() if table.height
+        name: to_columns(table.with_columns(join)) for name, table in tables.items() if table.height
     }
     ends = accumulate(len(pack_json(table)) for table in columns.values())
     fitting = {name: columns[name] for name, end in zip(columns, ends, strict=True) if end <= _MOST_BYTES}
@@ -122,11 +125,10 @@ def define_words(text: str, *, can_focus: bool = False) -> Markup:
     """The text with each verdict word and its definition, shown on hover and where it can take the focus."""
     stop = Markup(' tabindex="0"') if can_focus else ""
     wrapped = Markup('<abbr class="term" title="{}"{}>{}</abbr>')
-    parts, end = [], 0
-    for match in _DEFINED.finditer(text):
-        parts += [escape(text[end : match.start()]), wrapped.format(DEFINITIONS[match[0]], stop, match[0])]
-        end = match.end()
-    return Markup("").join([*parts, escape(text[end:])])
+    # No definition has a letter that escaping changes.
+    return Markup(
+        _DEFINED.sub(lambda word: wrapped.format(DEFINITIONS[word[0]], stop, word[0]), str(escape(text)))
+    )
 
 
 def keep_together(sentence: str) -> str:
@@ -156,12 +158,6 @@ def _environment(folder: Path) -> jinja2.Environment:
         "defined": define_words,
     }
     return environment
-
-
-def _join_lists(table: pl.DataFrame) -> pl.DataFrame:
-    """Lists as words, which is what a cell of a CSV can hold."""
-    lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
-    return table.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(" "))
 
 
 def _own_files(folder: Path, file: str) -> list[str]:

@@ -15,8 +15,7 @@ from evenhand.report.document import Report
 from evenhand.report.html import to_html
 from evenhand.report.json_tables import to_json
 from evenhand.report.manifest import read_text
-from evenhand.report.markdown import to_markdown
-from evenhand.report.terminal import to_terminal
+from evenhand.report.plain_formats import to_markdown, to_terminal
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.run import Run, run_errors
 
@@ -52,8 +51,29 @@ def render(run: Run | Path | str, formats: str | Sequence[str] = ("html", "json"
     ``lm_eval.json`` and ``model_card.md``. Each file is whole or absent; an earlier one is replaced.
     """
     with run_errors(run):
-        opened = run if isinstance(run, Run) else Run.open(run)
-        return _render(opened, split_names(formats) or ())
+        run, formats = run if isinstance(run, Run) else Run.open(run), split_names(formats) or ()
+        if unknown := sorted(set(formats) - set(RENDERERS) - set(EXPORTS)):
+            raise InputError(
+                f"the report format {unknown[0]!r} is not known",
+                expected=", ".join([*RENDERERS, *EXPORTS]),
+                fix="name one or more of these",
+            )
+        if (exports := sorted(set(formats) & set(EXPORTS))) and _module(run) != _AUDIT:
+            raise InputError(
+                f"a run of `evenhand {read_text(run.manifest, 'identity', 'command')}` has no {exports[0]}",
+                expected=f"{', '.join(RENDERERS)}; {exports[0]} for runs of audit and score",
+                fix="name another format",
+            )
+        report, paths = build_report(run), {}
+        for name in formats:
+            if name in EXPORTS:
+                file, function = EXPORTS[name]
+                text = getattr(import_module(_EXPORTS_MODULE), function)(run)
+            else:
+                file, text = f"report.{name}", RENDERERS[name](report)
+            write_text(run.path / file, text)
+            paths[name] = run.path / file
+        return paths
 
 
 def build_report(run: Run) -> Report:
@@ -70,31 +90,6 @@ def format_report(run: Run, name: str) -> str:
 def summarise_run(run: Run) -> RenderableType:
     """The verdict of a run and its most important tables, for the terminal."""
     return to_terminal(build_report(run))
-
-
-def _render(run: Run, formats: Sequence[str]) -> dict[str, Path]:
-    if unknown := sorted(set(formats) - set(RENDERERS) - set(EXPORTS)):
-        raise InputError(
-            f"the report format {unknown[0]!r} is not known",
-            expected=", ".join([*RENDERERS, *EXPORTS]),
-            fix="name one or more of these",
-        )
-    if (exports := sorted(set(formats) & set(EXPORTS))) and _module(run) != _AUDIT:
-        raise InputError(
-            f"a run of `evenhand {read_text(run.manifest, 'identity', 'command')}` has no {exports[0]}",
-            expected=f"{', '.join(RENDERERS)}; {exports[0]} for runs of audit and score",
-            fix="name another format",
-        )
-    report, paths = build_report(run), {}
-    for name in formats:
-        if name in EXPORTS:
-            file, function = EXPORTS[name]
-            text = getattr(import_module(_EXPORTS_MODULE), function)(run)
-        else:
-            file, text = f"report.{name}", RENDERERS[name](report)
-        write_text(run.path / file, text)
-        paths[name] = run.path / file
-    return paths
 
 
 def _module(run: Run) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from markupsafe import Markup
+
+from evenhand.report.charts import draw_swatches
 from evenhand.report.wording import format_name, format_number, format_p
 
 ALPHA: Final = 0.05
@@ -29,6 +32,18 @@ TEST_WORDS: Final[Mapping[TestStanding, str]] = {
 }
 
 
+def tint(way: str, size: float, bounds: Sequence[float]) -> str:
+    """The colour of a clear cell of a matrix: its direction, deeper from each bound."""
+    return f"{way}-{1 + sum(size >= bound for bound in bounds)}" if way else ""
+
+
+def tint_legend(higher: str, lower: str) -> list[tuple[Markup, str]]:
+    """What the colours of a matrix mean, each way in three depths."""
+    ways = (("higher", higher), ("lower", lower))
+    samples = [(draw_swatches(*(f"{way}-{depth}" for depth in (1, 2, 3))), words) for way, words in ways]
+    return [*samples, (draw_swatches(""), INCONCLUSIVE)]
+
+
 @dataclass(frozen=True, slots=True)
 class TableRow:
     """A row whose columns are read as names or as numbers."""
@@ -40,8 +55,8 @@ class TableRow:
         return str(self.row[column])
 
     def words(self, column: str) -> str:
-        """A name of the row, as words."""
-        return format_name(self.text(column))
+        """A name of the row, as words; empty where there is none."""
+        return "" if self.row[column] is None else format_name(self.text(column))
 
     def value(self, column: str) -> float | None:
         """A number of the row."""
@@ -50,8 +65,7 @@ class TableRow:
 
     def format_number(self, column: str, *, signed: bool = False) -> str:
         """A number of the row as a reader sees it; empty where there is none."""
-        number = self.value(column)
-        return "" if number is None else format_number(number, signed=signed)
+        return format_number(self.value(column), signed=signed)
 
     @property
     def p(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -33,11 +32,9 @@ def format_name(identifier: str) -> str:
 
 def format_baseline(identifier: str, axis: str) -> str:
     """A baseline as words; the reserved ones say what they stand for."""
-    if identifier == REST:
-        return f"the other groups of {format_name(axis)}"
-    if identifier == ALL:
-        return f"all groups of {format_name(axis)} together"
-    return format_name(identifier)
+    kind = format_name(axis)
+    reserved = {REST: f"the other groups of {kind}", ALL: f"all groups of {kind} together"}
+    return reserved.get(identifier) or format_name(identifier)
 
 
 def format_short_baseline(identifier: str) -> str:
@@ -45,24 +42,20 @@ def format_short_baseline(identifier: str) -> str:
     return {REST: "the other groups", ALL: "all groups"}.get(identifier) or format_name(identifier)
 
 
-def format_number(value: float, *, signed: bool = False) -> str:
-    """A number with about three significant digits and a real minus sign."""
+def format_number(value: float | None, *, signed: bool = False) -> str:
+    """A number with about three significant digits and a real minus sign; null as nothing."""
+    if value is None:
+        return ""
     size = abs(value)
     decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 1000 else 0
-    return _sign(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
+    return _sign(f"{value:{'+' * signed},.{decimals}f}")
 
 
 def format_value(value: object) -> str:
     """A value of a table: amounts with commas, other numbers with about three digits, null as nothing."""
-    if isinstance(value, float):
+    if value is None or isinstance(value, float):
         return format_number(value)
-    return (
-        ""
-        if value is None
-        else f"{value:,}"
-        if isinstance(value, int)
-        else show_control_characters(str(value))
-    )
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def format_exact(value: float) -> str:
@@ -70,11 +63,13 @@ def format_exact(value: float) -> str:
     return _sign(f"{value:g}")
 
 
-def format_points(difference: float, *, signed: bool = False) -> str:
-    """A difference of two shares in percentage points, without the unit."""
+def format_points(difference: float | None, *, signed: bool = False) -> str:
+    """A difference of two shares in percentage points, without the unit; null as nothing."""
+    if difference is None:
+        return ""
     value = 100 * difference
     decimals = 2 if 0 < abs(value) < 0.1 else 1
-    return _sign(f"{value:+.{decimals}f}" if signed else f"{value:.{decimals}f}")
+    return _sign(f"{value:{'+' * signed}.{decimals}f}")
 
 
 def format_percent(share: float) -> str:
@@ -113,11 +108,6 @@ def replace_minus(text: str) -> str:
     return text.replace(MINUS, "-")
 
 
-def finite_or_none(value: float | None) -> float | None:
-    """The value, or None for NaN and infinities, which cannot be drawn."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _sign(text: str) -> str:
     # "-0.0" is not a direction.
     if text.startswith(("-", "+")) and not text.strip("+-0., "):
@@ -140,9 +130,10 @@ _SPECIAL = frozenset("\\`*_{}[]()<>#+!|~$")
 def escape_markdown(text: str) -> str:
     """The text with everything Markdown, HTML or a code host would read as markup made plain, on one line.
 
-    Nobody is mentioned, and nothing becomes a link.
+    Nobody is mentioned, nothing becomes a link, and control characters are shown as a mark.
     """
-    line = _LINKING.sub(lambda match: match[0] + _JOINER, " ".join(text.split()))
+    plain = " ".join(show_control_characters(text).split())
+    line = _LINKING.sub(lambda match: match[0] + _JOINER, plain)
     return "".join(f"\\{letter}" if letter in _SPECIAL else letter for letter in line.replace("&", "&amp;"))
 
 

@@ -10,9 +10,10 @@ from tests.audits.texts import run
 
 from evenhand import compare
 from evenhand.audits.report.compare_lines import build_lines, find_scale
-from evenhand.audits.report.compare_report import build_board, build_report, draw_counts, format_ranks
+from evenhand.audits.report.compare_report import build_board, build_report, format_ranks
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.core.digests import Json
+from evenhand.report.charts import draw_pieces
 from evenhand.report.document import Report, Tally
 from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
@@ -52,7 +53,10 @@ def change(**changes: Json) -> dict[str, Json]:
 
 def test_a_line_says_what_was_and_what_is() -> None:
     (line,) = build_lines([change()], KNOWN, "gap")
-    assert (line.before, line.after, line.full_change) == ("+10.0", "+30.0", "+20.0 points")
+    assert (line.before, line.after, line.change.text, line.change.flag) == (
+        *("+10.0", "+30.0"),
+        *("+20.0", " points"),
+    )
     assert line.claim == "women against men: wider (tone, negative) under new"
     assert line.tone == "higher"
 
@@ -104,8 +108,8 @@ def test_an_undecided_change_says_what_it_leaves_open() -> None:
 def test_what_is_missing_leaves_no_unit_behind() -> None:
     empty = change(estimate=None, p_adjusted=None, run_value=None, null_reason="no_values")
     (line,) = build_lines([empty], KNOWN, "gap")
-    assert (line.full_change, line.after, line.p, line.ends) == ("", "", "", None)
-    assert line.reason == "no values"
+    assert (line.change.text, line.change.flag, line.after, line.p, line.ends) == ("", "", "", "", None)
+    assert line.verdict_words == "not testable: no values"
 
 
 def place(run: str, rank: int | None, tied: list[Json]) -> dict[str, Json]:
@@ -140,7 +144,7 @@ def test_ranks_show_ties() -> None:
 
 
 def test_the_bar_of_a_standing_is_whole() -> None:
-    bar = draw_counts({"narrower": 2, "tied": 1, "null": 0, "wider": 1})
+    bar = draw_pieces({"lower": 2, "tied": 1, "null": 0, "higher": 1}, style="share")
     assert 'class="lower" x="0.0%" width="50.0%"' in bar
     assert 'class="tied" x="50.0%" width="25.0%"' in bar
     assert 'class="higher" x="75.0%" width="25.0%"' in bar

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.corpus.report.findings import find_links, list_caveats
-from evenhand.corpus.report.link_rows import FEWEST
+from evenhand.corpus.report.findings import FEWEST, find_links, list_caveats
 from evenhand.corpus.report.page import build_report
 from evenhand.corpus.scan import scan_corpus
 from evenhand.report.document import Table

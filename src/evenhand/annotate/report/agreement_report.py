@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from evenhand.annotate.report.page import (
@@ -11,15 +13,13 @@ from evenhand.annotate.report.page import (
     interval,
     interval_or_reason,
     value,
-    words,
 )
-from evenhand.report.document import Report, Section, Show, table_section
+from evenhand.report.document import Report, Section, Show, table_section, words
 from evenhand.report.wording import (
     format_count,
     format_name,
     format_number,
     format_percent,
-    show_control_characters,
 )
 from evenhand.stats.results import NO_VARIATION
 from evenhand.store.run import Run
@@ -51,19 +51,11 @@ def build_report(run: Run) -> Report:
     return build_people_report(
         run,
         tables=TABLES,
-        question=f"How far do people agree in {show_control_characters(str(run.manifest['name']))}?",
+        question=f"How far do people agree in {run.manifest['name']}?",
         details="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully "
         "agree and 0 where they agree as far as chance would have it.",
         verdicts=tuple(_verdict(str(question), rows) for (question,), rows in questions.items()),
-        sections=(
-            _overall(overall),
-            _annotators(run),
-            _where(run),
-            _errors(run),
-            _pairs(run),
-            _items(run),
-            _dissents(run),
-        ),
+        sections=tuple(_list_sections(run, overall)),
         caveats=CAVEATS,
     )
 
@@ -94,26 +86,6 @@ def _standing(row: Row) -> str:
     return "not surely above 2/3, from where on Krippendorff draws tentative conclusions"
 
 
-def _overall(table: pl.DataFrame) -> Section:
-    return table_section(
-        "overall",
-        "Over all texts",
-        "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
-        "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
-        "order of their own. Left out: texts with fewer than two such ratings.",
-        table,
-        {
-            "Question": words("question"),
-            "Statistic": lambda row: _STATISTICS[row["statistic"]],
-            **{"Labels": "categories", "#Value": value, "#Interval": interval_or_reason},
-            **{"#Ratings": "n", "#Texts": "n_items", "#Left out": "n_left_out"},
-        },
-        source="agreement",
-        nav="Overall",
-        short=(0, 1, 2, 3, 4) if table["question"].n_unique() > 1 else (1, 2, 3, 4),
-    )
-
-
 def _annotators(run: Run) -> Section:
     table = run.table("annotators").sort("question", "agreement", nulls_last=True)
     columns: dict[str, Show] = {
@@ -130,28 +102,41 @@ def _annotators(run: Run) -> Section:
         columns["#True label"] = estimate("skill")
         lede += " True label: the probability of naming it, by Dawid and Skene."
     if table["checks_met"].null_count() < table.height:
-        columns["#Checks passed"] = _checks
+        columns["#Checks passed"] = lambda row: (
+            "" if row["checks_met"] is None else f"{row['checks_passed']} of {row['checks_met']}"
+        )
     short = (0, 1, 2, 3, 6) if table["question"].n_unique() > 1 else (1, 2, 3, 6, *range(7, len(columns)))
-    title = "Who agrees with the others"
-    return table_section(
-        "annotators", title, lede, table, columns, source="annotators", nav="Annotators", short=short
+    title, nav = "Who agrees with the others", "Annotators"
+    return table_section("annotators", title, lede, table, columns, source="annotators", nav=nav, short=short)
+
+
+def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
+    """Agreement over all texts, who differs from whom, how people err, and on which texts."""
+    yield table_section(
+        "overall",
+        "Over all texts",
+        "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
+        "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
+        "order of their own. Left out: texts with fewer than two such ratings.",
+        overall,
+        {
+            "Question": words("question"),
+            "Statistic": lambda row: _STATISTICS[row["statistic"]],
+            **{"Labels": "categories", "#Value": value, "#Interval": interval_or_reason},
+            **{"#Ratings": "n", "#Texts": "n_items", "#Left out": "n_left_out"},
+        },
+        source="agreement",
+        nav="Overall",
+        short=(0, 1, 2, 3, 4) if overall["question"].n_unique() > 1 else (1, 2, 3, 4),
     )
-
-
-def _checks(row: Row) -> str:
-    return "" if row["checks_met"] is None else f"{row['checks_passed']} of {row['checks_met']}"
-
-
-def _where(run: Run) -> Section:
-    """Which labels people stand alone with: who says what where the others say something else."""
-    counts = (
-        run.table("dissents").group_by("question", "annotator", "others", "said", maintain_order=True).len()
-    )
-    return table_section(
+    yield _annotators(run)
+    dissents, errors, items = (run.table(name) for name in ("dissents", "errors", "items"))
+    labels = dissents.group_by("question", "annotator", "others", "said", maintain_order=True).len()
+    yield table_section(
         "where",
         "Who differs from the others, and how",
         "How often one person says something else than more than half of the others.",
-        counts.sort("len", descending=True, maintain_order=True),
+        labels.sort("len", descending=True, maintain_order=True),
         {
             **{"Question": words("question"), "Annotator": "annotator", "Others say": "others"},
             **{"They say": "said", "#Texts": "len"},
@@ -160,15 +145,11 @@ def _where(run: Run) -> Section:
         nav="Differences",
         formats="html md",
     )
-
-
-def _errors(run: Run) -> Section:
-    table = run.table("errors").filter(pl.col("true") != pl.col("said"))
-    return table_section(
+    yield table_section(
         "errors",
         "How people err, by Dawid and Skene",
         "What an annotator says of a text that truly has a label; the likeliest errors first.",
-        table.sort("probability", descending=True),
+        errors.filter(pl.col("true") != pl.col("said")).sort("probability", descending=True),
         {
             **{"Question": words("question"), "Annotator": "annotator", "True label": "true"},
             **{"They say": "said", "#Probability": lambda row: format_percent(row["probability"])},
@@ -176,54 +157,38 @@ def _errors(run: Run) -> Section:
         source="errors",
         formats="html md",
     )
-
-
-def _pairs(run: Run) -> Section:
-    return table_section(
+    yield table_section(
         "pairs",
         "Every two people",
         "",
         run.table("annotator_pairs"),
         {
-            "Question": words("question"),
-            "Pair": lambda row: show_control_characters(f"{row['first']} and {row['second']}"),
+            **{"Question": words("question"), "Pair": lambda row: f"{row['first']} and {row['second']}"},
             **{"#Texts": "n", "#Same label": estimate("agreement"), "#Rho": estimate("spearman")},
         },
         source="annotator_pairs",
         nav="Pairs",
         formats="html md",
     )
-
-
-def _items(run: Run) -> Section:
-    table = run.table("items").filter(pl.col("disagreement") > 0)
-    return table_section(
+    yield table_section(
         "items",
         "The most disputed texts",
         "Disagreement is the share of pairs of labels that differ.",
-        table.sort("disagreement", descending=True),
+        items.filter(pl.col("disagreement") > 0).sort("disagreement", descending=True),
         {
-            **{
-                "Question": words("question"),
-                "~Text": "text",
-                "Said": "said",
-                "#Disagreement": "disagreement",
-            },
-            "Label": lambda row: row["label"] or str(row["null_reason"]),
+            **{"Question": words("question"), "~Text": "text", "Said": "said"},
+            **{"#Disagreement": "disagreement", "Label": lambda row: row["label"] or str(row["null_reason"])},
         },
         source="items",
         nav="Texts",
         formats="html",
         is_offensive=True,
     )
-
-
-def _dissents(run: Run) -> Section:
-    return table_section(
+    yield table_section(
         "dissents",
         "The texts on which one person stands alone",
         "",
-        run.table("dissents"),
+        dissents,
         {
             **{"Annotator": "annotator", "~Text": "text", "They say": "said"},
             "Others say": lambda row: f"{row['others']} ({format_percent(row['share'])})",

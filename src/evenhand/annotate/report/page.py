@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from evenhand.core.digests import Json
 from evenhand.report.document import Page, Report
-from evenhand.report.manifest import Fact, list_circumstances, read_mapping, read_text
-from evenhand.report.wording import format_name, format_number, format_value, show_control_characters
+from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text
+from evenhand.report.wording import format_number, format_value
 from evenhand.store.run import Run
 
 Row: TypeAlias = Mapping[str, Any]
@@ -19,7 +18,7 @@ def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> R
     return Report(
         run=run,
         **content,
-        facts=list_facts(run),
+        facts=list_facts(run, _own_facts(run)),
         manifest=("command", "name", "identity", "package"),
         tables=tables,
         values={
@@ -31,25 +30,16 @@ def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> R
     )
 
 
-def list_facts(run: Run) -> tuple[Fact, ...]:
-    """Where the numbers come from."""
+def _own_facts(run: Run) -> Iterator[Fact]:
     identity = read_mapping(run.manifest, "identity")
-    facts = (
-        Fact("Command to repeat", show_control_characters(read_text(run.manifest, "command")), is_code=True),
-        Fact("Labels", show_control_characters(read_text(identity, "inputs", "file"))),
-        Fact("Digest of the labels", read_text(identity, "inputs", "digest"), is_code=True),
-        Fact("One label per text", _rule(read_mapping(identity, "consensus"))),
-        Fact("Metric", show_control_characters(read_text(identity, "metric", "spec"))),
-        Fact("Metric version", show_control_characters(read_text(identity, "metric", "version"))),
-        Fact("Weights or lexicon", read_text(identity, "metric", "weights"), is_code=True),
-        *list_circumstances(run.manifest),
-    )
-    return tuple(fact for fact in facts if fact.value)
-
-
-def words(column: str) -> Callable[[Row], str]:
-    """A column of identifiers, as words."""
-    return lambda row: format_name(row[column])
+    yield Fact("Labels", read_text(identity, "inputs", "file"))
+    yield Fact("Digest of the labels", read_text(identity, "inputs", "digest"), is_code=True)
+    if consensus := read_mapping(identity, "consensus"):
+        method, agreement, least = (read_text(consensus, key) for key in ("method", "agreement", "least"))
+        yield Fact("One label per text", f"{method}, share of {agreement}, {least} ratings or more")
+    yield Fact("Metric", read_text(identity, "metric", "spec"))
+    yield Fact("Metric version", read_text(identity, "metric", "version"))
+    yield Fact("Weights or lexicon", read_text(identity, "metric", "weights"), is_code=True)
 
 
 def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
@@ -57,9 +47,8 @@ def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
     ends = [f"{name}_{end}" if name else end for end in ("low", "high")]
 
     def show(row: Row) -> str:
-        low, high = (row[end] for end in ends)
-        known = low is not None and high is not None
-        return f"{format_number(low, signed=signed)} to {format_number(high, signed=signed)}" if known else ""
+        known = [format_number(row[end], signed=signed) for end in ends]
+        return " to ".join(known) if all(known) else ""
 
     return show
 
@@ -69,8 +58,7 @@ def estimate(name: str) -> Callable[[Row], str]:
 
     def show(row: Row) -> str:
         if row[name] is None:
-            reason = row["null_reason"] if name == "value" else row[f"{name}_null"]
-            return format_value(reason)
+            return row["null_reason" if name == "value" else f"{name}_null"] or ""
         ends = interval("" if name == "value" else name)(row)
         return format_number(row[name]) + (f" ({ends})" if ends else "")
 
@@ -85,10 +73,3 @@ def value(row: Row) -> str:
 def interval_or_reason(row: Row) -> str:
     """The interval, or why a value has none; nothing where there is no value."""
     return interval()(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")
-
-
-def _rule(consensus: Mapping[str, Json]) -> str:
-    if not consensus:
-        return ""
-    method, agreement, least = (read_text(consensus, key) for key in ("method", "agreement", "least"))
-    return f"{method}, share of {agreement}, {least} ratings or more"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 
-from evenhand.annotate.report.page import Row, build_people_report, interval, words
-from evenhand.report.document import Report, Section, table_section
+from evenhand.annotate.report.page import Row, build_people_report, interval
+from evenhand.report.document import Report, table_section, words
 from evenhand.report.verdicts import ALPHA
 from evenhand.report.wording import (
     format_count,
@@ -15,7 +13,6 @@ from evenhand.report.wording import (
     format_number,
     format_p,
     format_value,
-    show_control_characters,
 )
 from evenhand.stats.results import SAME_DIFFERENCE
 from evenhand.store.run import Run
@@ -32,41 +29,10 @@ CAVEATS = (
 def build_report(run: Run) -> Report:
     """The content of the report."""
     table = run.table("methods")
-    rows = table.to_dicts()
-    baseline = show_control_characters(str(rows[0]["baseline"])) if rows else "the baseline"
-    name = show_control_characters(str(run.manifest["name"]))
-    return build_people_report(
-        run,
-        tables=TABLES,
-        question=f"What do people say of each method in {name}?",
-        details="A person's answers about one method are averaged first; each method is then compared with "
-        f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
-        verdicts=tuple(_verdict(row) for row in rows if _is_clear(row))
-        or ("No difference from the baseline is larger than chance.",),
-        sections=(_table(table),),
-        caveats=CAVEATS,
-    )
-
-
-def _is_clear(row: Row) -> bool:
-    p = row["p_adjusted"]
-    return row["null_reason"] == SAME_DIFFERENCE or (p is not None and p < ALPHA)
-
-
-def _verdict(row: Row) -> str:
-    gap = row["difference"]
-    method, baseline = (show_control_characters(row[key]) for key in ("method", "baseline"))
-    participants = format_count(row["paired"], "participant")
-    size = f"{format_number(abs(gap))} {'higher' if gap > 0 else 'lower'}"
-    finding = f"{format_name(row['question'])}: {method} is {size} than {baseline}"
-    if row["null_reason"] == SAME_DIFFERENCE:
-        return f"{finding} for each of {participants}, which no t test can judge."
-    ends = interval("difference", signed=True)(row)
-    return f"{finding} ({ends}; adjusted p {format_p(row['p_adjusted'])}, {participants})."
-
-
-def _table(table: pl.DataFrame) -> Section:
-    return table_section(
+    baseline = table["baseline"][0] if table.height else "the baseline"
+    clear = table.filter((pl.col("null_reason") == SAME_DIFFERENCE) | (pl.col("p_adjusted") < ALPHA))
+    verdicts = [_verdict(row) for row in clear.iter_rows(named=True)]
+    methods = table_section(
         "methods",
         "Every method",
         "Difference: the method minus the baseline, over those who read both; t has one degree of freedom "
@@ -74,9 +40,9 @@ def _table(table: pl.DataFrame) -> Section:
         table,
         {
             **{"Question": words("question"), "Method": "method", "#Mean": "mean", "#Interval": interval()},
-            "#Difference": _signed("difference"),
+            "#Difference": lambda row: format_number(row["difference"], signed=True),
             "#Its interval": interval("difference", signed=True),
-            "#t": _signed("t"),
+            "#t": lambda row: format_number(row["t"], signed=True),
             "#p": lambda row: format_value(row["null_reason"]) if row["p"] is None else format_p(row["p"]),
             "#Adjusted p": lambda row: "" if row["p_adjusted"] is None else format_p(row["p_adjusted"]),
             **{"#People": "participants", "#Read both": "paired", "#Ratings": "ratings"},
@@ -85,7 +51,25 @@ def _table(table: pl.DataFrame) -> Section:
         nav="Methods",
         short=(0, 1, 2, 4, 5, 8),
     )
+    return build_people_report(
+        run,
+        tables=TABLES,
+        question=f"What do people say of each method in {run.manifest['name']}?",
+        details="A person's answers about one method are averaged first; each method is then compared with "
+        f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
+        verdicts=verdicts or ["No difference from the baseline is larger than chance."],
+        sections=(methods,),
+        caveats=CAVEATS,
+    )
 
 
-def _signed(column: str) -> Callable[[Row], str]:
-    return lambda row: "" if row[column] is None else format_number(row[column], signed=True)
+def _verdict(row: Row) -> str:
+    gap = row["difference"]
+    method, baseline = (row[key] for key in ("method", "baseline"))
+    participants = format_count(row["paired"], "participant")
+    size = f"{format_number(abs(gap))} {'higher' if gap > 0 else 'lower'}"
+    finding = f"{format_name(row['question'])}: {method} is {size} than {baseline}"
+    if row["null_reason"] == SAME_DIFFERENCE:
+        return f"{finding} for each of {participants}, which no t test can judge."
+    ends = interval("difference", signed=True)(row)
+    return f"{finding} ({ends}; adjusted p {format_p(row['p_adjusted'])}, {participants})."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
+from typing import Any
 
 import polars as pl
 from markupsafe import Markup
@@ -16,11 +17,10 @@ from evenhand.annotate.report.page import (
     interval,
     interval_or_reason,
     value,
-    words,
 )
 from evenhand.report.charts import COLOURS, DASHES, Plot, draw, element
-from evenhand.report.document import Report, Section, Show, table_section
-from evenhand.report.manifest import read_mapping
+from evenhand.report.document import Report, Section, table_section, words
+from evenhand.report.manifest import read_mapping, read_text
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -28,7 +28,6 @@ from evenhand.report.wording import (
     format_p,
     format_percent,
     format_value,
-    show_control_characters,
 )
 from evenhand.store.run import Run
 
@@ -56,28 +55,43 @@ CAVEATS = (
 
 def build_report(run: Run) -> Report:
     """The content of the report."""
-    metric = show_control_characters(
-        str(read_mapping(run.manifest, "identity", "metric").get("spec") or "the metric")
-    )
+    metric = read_text(run.manifest, "identity", "metric", "spec") or "the metric"
     table = run.table("validation")
     outputs = table["output"].unique(maintain_order=True).to_list()
-    several = len(outputs) > 1
-    sections: list[Section] = [_measures(table)]
-    for place, output in enumerate(outputs):
-        own = (
-            _by_label(table, output, several),
-            _confusion(run, output, several),
-            _spread(run, output, several),
-            _cut(run, output, several),
-        )
-        sections += [section if not place else replace(section, nav="") for section in own]
     return build_people_report(
         run,
         tables=TABLES,
         question=f"Does {metric} agree with people?",
         details="Every text has a label from people and one from the metric. People are taken as right.",
         verdicts=tuple(_verdict(table, output) for output in outputs),
-        sections=(*sections, _misses(run, outputs), _left_out(run)),
+        sections=(
+            table_section(
+                "measures",
+                "Over all texts",
+                "Precision, recall and F1 are weighted by how often people give a label (Table 8 of the BOLD "
+                "paper).",
+                table.filter(label=_ALL),
+                {
+                    **{"Output": words("output"), "Measure": lambda row: _MEASURES[row["measure"]]},
+                    **{"#Value": value, "#Interval": interval_or_reason},
+                    "#p": lambda row: "" if row["p"] is None else format_p(row["p"]),
+                    **{"#Texts": "n", "#Clusters": "n_clusters"},
+                },
+                source="validation",
+                short=(0, 1, 2, 3, 5) if len(outputs) > 1 else (1, 2, 3, 4, 5),
+            ),
+            *(section for output in outputs for section in _list_sections(run, output, outputs)),
+            _misses(run, outputs),
+            table_section(
+                "left-out",
+                "Left out",
+                "",
+                run.table("exclusions"),
+                {"Reason": "reason", "#Texts": "count", "#Of": "of"},
+                source="exclusions",
+                formats="html md",
+            ),
+        ),
         caveats=CAVEATS,
     )
 
@@ -111,40 +125,28 @@ def _correlation_words(rho: Row | None) -> str:
     return f"rank correlation {format_number(rho['value'])}" + (f" ({ends})" if ends else "")
 
 
-def _measures(table: pl.DataFrame) -> Section:
-    return table_section(
-        "measures",
-        "Over all texts",
-        "Precision, recall and F1 are weighted by how often people give a label (Table 8 of the BOLD paper).",
-        table.filter(pl.col("label") == _ALL),
-        {
-            **{"Output": words("output"), "Measure": lambda row: _MEASURES[row["measure"]]},
-            **{"#Value": value, "#Interval": interval_or_reason},
-            "#p": lambda row: "" if row["p"] is None else format_p(row["p"]),
-            **{"#Texts": "n", "#Clusters": "n_clusters"},
-        },
-        source="validation",
-        short=(0, 1, 2, 3, 5) if table["output"].n_unique() > 1 else (1, 2, 3, 4, 5),
+def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Section]:
+    """The sections of one output; those of the first are named at the top of the page."""
+    table, counts, spreads, curves, fitted = (
+        run.table(name).filter(output=output)
+        for name in ("validation", "confusion", "score_spreads", "cut_curves", "best_cuts")
     )
 
+    def section(name: str, title: str, *content: Any, nav: str, **options: Any) -> Section:
+        plain = "".join(letter if letter.isalnum() else "-" for letter in output)
+        whole = f"{title}: {format_name(output)}" if len(outputs) > 1 else title
+        nav = nav if output == outputs[0] else ""
+        return table_section(f"{name}-{plain}", whole, *content, nav=nav, **options)
 
-def _name(words: str, title: str, output: str, several: bool) -> tuple[str, str]:
-    """The identifier and the title of a section of one output."""
-    plain = "".join(letter if letter.isalnum() else "-" for letter in output)
-    return f"{words}-{plain}", f"{title}: {format_name(output)}" if several else title
-
-
-def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
-    own = table.filter((pl.col("output") == output) & (pl.col("label") != _ALL))
-    parts = own.partition_by("label", maintain_order=True)
-    labels = [{row["measure"]: row for row in part.iter_rows(named=True)} for part in parts]
-    return table_section(
-        *_name("labels", "Each label", output, several),
+    labels = table.filter(pl.col("label") != _ALL).partition_by("label", maintain_order=True)
+    yield section(
+        "labels",
+        "Each label",
         "Precision: of the texts the metric gives a label, the share people give it. Recall: of the texts "
         "people give it, the share the metric finds.",
-        labels,
+        [{row["measure"]: row for row in part.iter_rows(named=True)} for part in labels],
         {
-            "Label": lambda rows: show_control_characters(rows["precision"]["label"]),
+            "Label": lambda rows: rows["precision"]["label"],
             "#Precision": lambda rows: estimate("value")(rows["precision"]),
             "#Recall": lambda rows: estimate("value")(rows["recall"]),
             "#F1": lambda rows: estimate("value")(rows["f1"]),
@@ -152,15 +154,11 @@ def _by_label(table: pl.DataFrame, output: str, several: bool) -> Section:
         source="validation",
         nav="Labels",
     )
-
-
-def _confusion(run: Run, output: str, several: bool) -> Section:
-    counts = run.table("confusion").filter(pl.col("output") == output)
-    wide = counts.pivot("predicted", index="human", values="count")
-    return table_section(
-        *_name("confusion", "Confusion", output, several),
+    yield section(
+        "confusion",
+        "Confusion",
         "Texts by what people say (rows) and what the metric says (columns).",
-        wide,
+        counts.pivot("predicted", index="human", values="count"),
         {
             "People": lambda row: f"people: {row['human']}",
             **{f"#metric: {label}": label for label in counts["human"].unique(maintain_order=True)},
@@ -169,14 +167,11 @@ def _confusion(run: Run, output: str, several: bool) -> Section:
         nav="Confusion",
         formats="html md",
     )
-
-
-def _spread(run: Run, output: str, several: bool) -> Section:
-    rows = run.table("score_spreads").filter(pl.col("output") == output).to_dicts()
-    own = run.table("best_cuts").filter(pl.col("output") == output)["own"].drop_nulls()
-    cuts = [sign * cut for cut in own for sign in ((-1, 1) if rows and rows[0]["low"] < 0 else (1,))]
-    return table_section(
-        *_name("spread", "Scores by what people say", output, several),
+    rows = spreads.to_dicts()
+    signs = (-1, 1) if rows and rows[0]["low"] < 0 else (1,)
+    yield section(
+        "spread",
+        "Scores by what people say",
         "Figure 6 of the BOLD paper. Dashed upright lines are the metric's own cuts.",
         rows,
         {
@@ -185,37 +180,31 @@ def _spread(run: Run, output: str, several: bool) -> Section:
         },
         source="score_spreads",
         nav="Scores",
-        drawing=draw_spreads(rows, cuts),
+        drawing=draw_spreads(rows, [sign * cut for cut in fitted["own"].drop_nulls() for sign in signs]),
         formats="html md",
     )
-
-
-def _cut(run: Run, output: str, several: bool) -> Section:
-    fitted = run.table("best_cuts").filter(pl.col("output") == output).to_dicts()
-    if not fitted:
-        return Section("cut", "", ())
-    best = fitted[0]
-    kinds = {
-        "its own cut": [format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy")],
-        "best cut, where fitted": [estimate(key)(best) for key in ("cut", "kappa", "accuracy")],
-        f"best cut, held out ({best['folds']} folds)": [
-            "",
-            *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
-        ],
-    }
-    points = run.table("cut_curves").filter(pl.col("output") == output).to_dicts()
-    return table_section(
-        *_name("cut", "The cut that would agree best", output, several),
-        "By Cohen's kappa, which a cut that gives all texts one label cannot win. Labels change at the cut, "
-        "with three labels at minus the cut and at the cut.",
-        [(kind, *cells) for kind, cells in kinds.items()],
-        {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
-        source="best_cuts",
-        nav="Best cut",
-        drawing=draw_curve(points, best),
-        note="The middle row was fitted on the texts it is judged on: too good by construction. The last row "
-        "is the one to quote.",
-    )
+    for best in fitted.head(1).to_dicts():
+        kinds = (
+            ("its own cut", *(format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy"))),
+            ("best cut, where fitted", *(estimate(key)(best) for key in ("cut", "kappa", "accuracy"))),
+            (
+                *(f"best cut, held out ({best['folds']} folds)", ""),
+                *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
+            ),
+        )
+        yield section(
+            "cut",
+            "The cut that would agree best",
+            "By Cohen's kappa, which a cut that gives all texts one label cannot win. Labels change at the "
+            "cut, with three labels at minus the cut and at the cut.",
+            kinds,
+            {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
+            source="best_cuts",
+            nav="Best cut",
+            drawing=draw_curve(curves.to_dicts(), best),
+            note="The middle row was fitted on the texts it is judged on: too good by construction. The last "
+            "row is the one to quote.",
+        )
 
 
 def _misses(run: Run, outputs: list[str]) -> Section:
@@ -240,13 +229,9 @@ def _misses(run: Run, outputs: list[str]) -> Section:
     )
 
 
-def _left_out(run: Run) -> Section:
-    columns: dict[str, Show] = {"Reason": "reason", "#Texts": "count", "#Of": "of"}
-    rows = run.table("exclusions")
-    return table_section("left-out", "Left out", "", rows, columns, source="exclusions", formats="html md")
-
-
 _FRAME = {"width": 560.0, "height": 190.0, "left": 46.0, "top": 14.0}
+_CUT: Mapping[str, object] = {"stroke": "currentColor", "stroke_opacity": 0.55}
+_draw = partial(draw, width=776, height=230, style="drawing")
 
 
 def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
@@ -259,7 +244,7 @@ def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
     plot = Plot(x=(low, high), y=(0.0, top), **_FRAME)
     ends = {"low": format_number(low), "high": format_number(high), "bottom": "0", "top": f"{top:.0%}"}
     parts = [plot.frame(**ends, across="score", upward="share of the texts with that label")]
-    parts += [_cut_line(plot, cut, "3 3") for cut in cuts if low <= cut <= high]
+    parts += [plot.upright(cut, **_CUT, stroke_dasharray="3 3") for cut in cuts if low <= cut <= high]
     for place, (row, own) in enumerate(zip(rows, shares, strict=True)):
         edges = [low + (high - low) * at / len(own) for at in range(len(own) + 1)]
         steps = [(x, share) for *sides, share in zip(edges, edges[1:], own, strict=False) for x in sides]
@@ -268,7 +253,7 @@ def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
         x, y = plot.left + plot.width + 14, plot.top + 12 + 18 * place
         parts.append(element("line", x1=x, x2=x + 26, y1=y - 4, y2=y - 4, stroke_width=2, **stroke))
         parts.append(element("text", f"{row['label']} ({row['n']})", x=x + 32, y=y))
-    return _draw(parts, "Distributions of the score, one line for each of people's labels")
+    return _draw(parts, label="Distributions of the score, one line for each of people's labels")
 
 
 def draw_curve(points: Sequence[Row], best: Row) -> Markup:
@@ -288,14 +273,8 @@ def draw_curve(points: Sequence[Row], best: Row) -> Markup:
     parts.append(plot.line(known, stroke=COLOURS[2], stroke_width=1.8))
     for name, cut, dash, down in (("own", best["own"], "3 3", 12), ("best", best["cut"], "", 26)):
         if cut is not None and low <= cut <= high:
-            parts.append(_cut_line(plot, cut, dash))
+            parts.append(plot.upright(cut, **_CUT, stroke_dasharray=dash))
             parts.append(element("text", name, x=plot.at(cut, top)[0] + 4, y=plot.top + down))
-    return _draw(parts, "Agreement with people at every cut; the shaded part is the interval of the best cut")
-
-
-def _cut_line(plot: Plot, cut: float, dash: str) -> Markup:
-    return plot.upright(cut, stroke="currentColor", stroke_opacity=0.55, stroke_dasharray=dash)
-
-
-def _draw(parts: Sequence[Markup], label: str) -> Markup:
-    return draw(parts, width=776, height=230, label=label, style="drawing")
+    return _draw(
+        parts, label="Agreement with people at every cut; the shaded part is the interval of the best cut"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,13 @@ from markupsafe import Markup
 
 from evenhand.report import document as doc
 from evenhand.report.charts import Plot, draw, element
-from evenhand.report.manifest import Fact, list_circumstances, list_commands, read_objects
+from evenhand.report.manifest import Fact, list_facts, read_objects, read_text
 from evenhand.report.verdicts import INCONCLUSIVE, LARGER, TableRow
 from evenhand.report.wording import (
     format_count,
     format_name,
     format_number,
     format_percent,
-    show_control_characters,
 )
 from evenhand.store.run import Run
 
@@ -40,28 +39,23 @@ class AssociationLine(TableRow):
         value = self.value(column)
         return "" if not value else self.words("group_b" if value > 0 else "group_a")
 
-    @property
-    def agreement(self) -> str:
-        """Whether both lean the same way, in words."""
-        same = self.row["same_direction"]
-        return self.reason if same is None else "same way" if same else "opposite ways"
 
-
-_COLUMNS: Mapping[doc.Column, Callable[[AssociationLine], str]] = {
-    doc.Column("Pair"): lambda line: f"{line.words('group_a')} × {line.words('group_b')}",
+_AGREEMENT = {"True": "same way", "False": "opposite ways"}
+_COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
+    "Pair": lambda line: f"{line.words('group_a')} × {line.words('group_b')}",
     doc.Column("Corpora", formats="html"): lambda line: (
         f"{line.words('corpus')}, {line.words('pair_corpus')}"
     ),
-    doc.Column("Emotion"): lambda line: line.words("emotion"),
+    "Emotion": lambda line: line.words("emotion"),
     doc.Column("First, % in corpus", "num", formats="html"): lambda line: line.format_number("percent_a"),
     doc.Column("Second, %", "num", formats="html"): lambda line: line.format_number("percent_b"),
-    doc.Column("Points", "num"): lambda line: line.format_number("corpus_difference", signed=True),
+    "#Points": lambda line: line.format_number("corpus_difference", signed=True),
     doc.Column("Corpus leans to", formats="html md"): lambda line: line.towards("corpus_difference"),
-    doc.Column("ACS", "num"): lambda line: line.format_number("acs", signed=True),
+    "#ACS": lambda line: line.format_number("acs", signed=True),
     doc.Column("Classifier leans to", formats="html md"): lambda line: (
         line.towards("acs") + (" *" if line.row["is_clear"] else "")
     ),
-    doc.Column("So"): lambda line: line.agreement,
+    "So": lambda line: _AGREEMENT.get(str(line.row["same_direction"]), line.reason),
 }
 
 
@@ -69,16 +63,11 @@ def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     lines = [AssociationLine(row) for row in run.table("associations").iter_rows(named=True)]
     verdicts = [_verdict(row) for row in run.table("agreements").iter_rows(named=True)]
-    table = doc.Table(
-        columns=list(_COLUMNS),
-        rows=[[show(line) for show in _COLUMNS.values()] for line in lines],
-        source="associations",
-        frame="wide",
-        shown=2000,
-    )
+    table = doc.build_table(lines, _COLUMNS, source="associations", shown=2000)
     note = (
         f"Points: the emotion's share in the corpus, second minus first group. * {LARGER} after correction."
     )
+    cells = (table, doc.Text(note, "note", doc.EVERYWHERE), doc.Template("downloads.html.j2"))
     return doc.Report(
         run=run,
         question="Does the classifier lean the way the corpus does?",
@@ -94,16 +83,15 @@ def build_report(run: Run) -> doc.Report:
                 formats="html",
             ),
         ),
-        sections=(
-            doc.Section(
-                "cells",
-                "Every cell",
-                (table, doc.Text(note, "note", "html md terminal"), doc.Template("downloads.html.j2")),
-                "Cells",
+        sections=(doc.Section("cells", "Every cell", cells, "Cells"),),
+        caveats=CAVEATS,
+        facts=list_facts(
+            run,
+            (
+                Fact(read_text(part, "name"), read_text(part, "command"), is_code=True)
+                for part in read_objects(run.manifest, "runs")
             ),
         ),
-        caveats=CAVEATS,
-        facts=[*list_commands(run, _parts(run)), *list_circumstances(run.manifest)],
         manifest=("command", "name", "identity", "runs", "view"),
         tables=_TABLES,
         values={"verdicts": verdicts, "caveats": list(CAVEATS)},
@@ -111,15 +99,9 @@ def build_report(run: Run) -> doc.Report:
     )
 
 
-def _parts(run: Run) -> Iterator[Fact]:
-    for part in read_objects(run.manifest, "runs"):
-        name, command = (show_control_characters(str(part.get(key, ""))) for key in ("name", "command"))
-        yield Fact(name, command, is_code=True)
-
-
 def _verdict(row: Mapping[str, Any]) -> str:
     corpus, pair_corpus = (format_name(row[key]) for key in ("corpus", "pair_corpus"))
-    where = f"{corpus} and {show_control_characters(row['model'])} on {pair_corpus}"
+    where = f"{corpus} and {row['model']} on {pair_corpus}"
     if row["share"] is None:
         return f"{where}: no cell could be compared."
     same = f"{row['same']} of {format_count(row['n'], 'cell')} ({format_percent(row['share'])})"
@@ -135,7 +117,7 @@ def _verdict(row: Mapping[str, Any]) -> str:
 
 def _scatter(lines: Sequence[AssociationLine]) -> Markup:
     points = [
-        (x, y, bool(line.row["is_clear"]))
+        (x, y, 0.85 if line.row["is_clear"] else 0.25)
         for line in lines
         if (x := line.value("corpus_difference")) is not None and (y := line.value("acs")) is not None
     ]
@@ -149,7 +131,6 @@ def _scatter(lines: Sequence[AssociationLine]) -> Markup:
         element("text", "corpus: second group →", x=595, y=144, text_anchor="end"),
         element("text", "↑ classifier: second group", x=306, y=12),
     ]
-    for x, y, clear in points:
-        parts.append(plot.dot(x, y, size=3.4, fill="currentColor", fill_opacity=0.85 if clear else 0.25))
+    parts += [plot.dot(x, y, size=3.4, fill="currentColor", fill_opacity=ink) for x, y, ink in points]
     label = "Cells by the lean of the corpus, left to right, and of the classifier, bottom to top"
     return draw(parts, width=600, height=300, label=label, style="drawing scatter")

@@ -10,13 +10,12 @@ from markupsafe import Markup
 
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.report.charts import AxisScale, element
-from evenhand.report.document import Cell, Row
+from evenhand.report.document import Cell
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, NOT_TESTABLE, TableRow
-from evenhand.report.wording import format_name, format_p, format_short_baseline, show_control_characters
+from evenhand.report.wording import format_p, format_short_baseline
 
 BEYOND = ("wider", "narrower", "moved")
 """The verdicts of a change that is larger than chance."""
-_TONES = {"wider": "higher", "narrower": "lower"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,53 +25,40 @@ class ChangeLine(TableRow):
     measure: Measure
 
     @property
-    def run(self) -> str:
-        """The run that is compared with the reference."""
-        return show_control_characters(self.text("run"))
-
-    @property
-    def is_gap(self) -> bool:
-        """Whether it is the change of a gap, not of a value."""
-        return self.row["effect"] == "gap"
-
-    @property
     def group(self) -> str:
         """The group."""
-        return format_name(self.text("group"))
+        return self.words("group")
 
     @property
     def baseline(self) -> str:
         """What a gap is against; empty for a value."""
-        return format_short_baseline(self.text("baseline")) if self.is_gap else ""
+        return format_short_baseline(self.text("baseline")) if self.row["effect"] == "gap" else ""
 
     @property
     def what(self) -> str:
         """The group, and what its gap is against."""
         return f"{self.group} against {self.baseline}" if self.baseline else self.group
 
-    def format_size(self, column: str) -> str:
-        """A gap, value or change of the row; empty where there is none."""
+    def _format_side(self, column: str) -> str:
         value = self.value(column)
-        form = (
-            self.measure.value if column.endswith("_value") and not self.is_gap else self.measure.signed_gap
-        )
-        return "" if value is None else form(value)
+        if self.baseline or value is None:
+            return self.measure.gap(value, signed=True)
+        return self.measure.value(value)
 
     @property
     def before(self) -> str:
         """What it was in the reference."""
-        return self.format_size("reference_value")
+        return self._format_side("reference_value")
 
     @property
     def after(self) -> str:
         """What it is in the run."""
-        return self.format_size("run_value")
+        return self._format_side("run_value")
 
     @property
-    def full_change(self) -> str:
+    def change(self) -> Cell:
         """The change with its unit."""
-        change = self.format_size("estimate")
-        return f"{change}{self.measure.unit}" if change else ""
+        return self.measure.cell(self.value("estimate"))
 
     @property
     def interval(self) -> str:
@@ -87,18 +73,7 @@ class ChangeLine(TableRow):
     @property
     def seen_from(self) -> str:
         """The smallest change that these prompts could have shown."""
-        least = self.value("min_detectable")
-        return "" if least is None else self.measure.gap(least)
-
-    @property
-    def reason(self) -> str:
-        """Why it was not testable."""
-        return format_name(str(self.row["null_reason"])) if self.row["null_reason"] else ""
-
-    @property
-    def is_exploratory(self) -> bool:
-        """Whether it is outside the corrected family."""
-        return bool(self.row["exploratory"])
+        return self.measure.gap(self.value("min_detectable"))
 
     @property
     def verdict(self) -> str:
@@ -115,9 +90,15 @@ class ChangeLine(TableRow):
         return "wider" if widens > 0 else "narrower"
 
     @property
+    def verdict_words(self) -> str:
+        """The verdict, and why there is none."""
+        reason = self.words("null_reason") if self.verdict == NOT_TESTABLE else ""
+        return f"{self.verdict}: {reason}" if reason else self.verdict
+
+    @property
     def tone(self) -> str:
         """The class of its colour: ``higher`` where a gap widened, ``lower`` where it narrowed."""
-        return _TONES.get(self.verdict, "")
+        return {"wider": "higher", "narrower": "lower"}.get(self.verdict, "")
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -126,20 +107,16 @@ class ChangeLine(TableRow):
         return None if before is None or after is None or not span else (before / span, after / span)
 
     @property
-    def has_turned(self) -> bool:
-        """Whether a gap has the other sign than in the reference."""
-        return bool(self.baseline and self.ends and self.ends[0] * self.ends[1] < 0)
-
-    @property
     def claim(self) -> str:
         """The change without its evidence: "women against men: wider (sentiment, negative) under B"."""
-        turned = " and the other way round" if self.has_turned else ""
-        return f"{self.what}: {self.verdict}{turned} ({self.measure.full_title}) under {self.run}"
+        has_turned = self.baseline and self.ends and self.ends[0] * self.ends[1] < 0
+        turned = " and the other way round" if has_turned else ""
+        return f"{self.what}: {self.verdict}{turned} ({self.measure.full_title}) under {self.text('run')}"
 
     @property
     def doubt(self) -> str:
         """What an inconclusive change leaves open."""
-        what, unit = f"{self.what}, {self.measure.full_title}, under {self.run}", self.measure.unit
+        what, unit = f"{self.what}, {self.measure.full_title}, under {self.text('run')}", self.measure.unit
         seen = f"; it had to reach {self.seen_from}{unit} to be detected" if self.seen_from else ""
         return f"{what}: the change may be anywhere from {self.interval}{unit}{seen}"
 
@@ -151,8 +128,8 @@ class ChangeLine(TableRow):
         """
         rank = 0 if self.verdict in BEYOND else 1 if self.verdict == INCONCLUSIVE else 2
         size = abs(self.value("estimate") or 0) / (self.measure.span or 1)
-        is_unbounded = self.measure.span is None
-        return self.is_exploratory, rank, is_unbounded, -size, self.what, self.measure.full_title, self.run
+        names = (self.what, self.measure.full_title, self.text("run"))
+        return bool(self.row["exploratory"]), rank, self.measure.span is None, -size, *names
 
     def draw(self, scale: AxisScale) -> Markup:
         """Its value in the reference and in the run, against zero."""
@@ -165,28 +142,6 @@ class ChangeLine(TableRow):
             element("circle", class_=name, cx=f"{at}%") for name, at in (("before", before), ("after", after))
         )
         return element("svg", zero, way, *dots, class_="move")
-
-    def to_row(self, scale: AxisScale) -> Row:
-        """The line of a table; `COLUMNS` of the report name its cells."""
-        change = self.format_size("estimate")
-        reason = f": {self.reason}" if self.verdict == NOT_TESTABLE and self.reason else ""
-        cells = (
-            Cell(text=self.group, note=f"against {self.baseline}" if self.baseline else ""),
-            Cell(text=self.measure.full_title, tags=("exploratory",) * self.is_exploratory),
-            self.run,
-            Cell(text="", chart=self.draw(scale)),
-            self.before,
-            self.after,
-            Cell(text=change, flag=self.measure.unit if change else "", is_strong=True),
-            self.interval,
-            self.p,
-            self.verdict + reason,
-            self.seen_from,
-        )
-        clear = "clear" if self.verdict in BEYOND else ""
-        data = {"axis": self.text("axis"), "metric": self.text("metric"), "run": self.run, "so": self.verdict}
-        data |= {"exploratory": ""} if self.is_exploratory else {}
-        return Row(cells, f"{self.tone} {clear}".strip(), data)
 
 
 def build_lines(

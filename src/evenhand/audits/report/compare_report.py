@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+import polars as pl
 
 from evenhand.audits.report.compare_lines import BEYOND, ChangeLine, build_lines, find_scale
 from evenhand.audits.report.findings import CORRECTIONS, list_suite_notes
-from evenhand.audits.report.gap_wording import format_level
 from evenhand.audits.report.measures import Measure, MeasureKey, read_measures
 from evenhand.report import document as doc
 from evenhand.report.charts import AxisScale, draw_interval, draw_pieces, draw_sample, element
 from evenhand.report.json_tables import null_non_finite, to_rows
 from evenhand.report.manifest import (
     Fact,
-    list_circumstances,
-    list_commands,
+    format_level,
+    list_facts,
     read_mapping,
     read_objects,
     read_text,
@@ -28,7 +26,7 @@ from evenhand.report.manifest import (
     read_value,
 )
 from evenhand.report.verdicts import INCONCLUSIVE, LARGER, NOT_TESTABLE
-from evenhand.report.wording import format_name, join_words, show_control_characters
+from evenhand.report.wording import format_name, join_words
 from evenhand.store.run import Run
 
 CAVEATS = (
@@ -50,9 +48,13 @@ _MEANINGS = {
 }
 _TABLES = ("standings", "leaderboard", "changes", "comparisons", "groups")
 _KEYS = ("package", "command", "name", "created", "ended", "identity", "runs", "paired", "warnings")
-_COUNTS = ("narrower", "tied", "null", "wider")
-_PIECES = dict(zip(_COUNTS, ("lower", "tied", "null", "higher"), strict=True))
-"""The colour of each piece of a run's bar."""
+_COUNTS = {
+    "narrower": ("Narrower", "lower"),
+    "tied": ("Tied", "tied"),
+    "null": ("Not testable", "null"),
+    "wider": ("Wider", "higher"),
+}
+"""How a run compares with others: the head of its column, and the CSS class of its piece of the bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class RunComparison:
     @property
     def primary(self) -> list[ChangeLine]:
         """The changes of gaps in the corrected family."""
-        return [line for line in self.gaps if not line.is_exploratory]
+        return [line for line in self.gaps if not line.row["exploratory"]]
 
     @property
     def clear_changes(self) -> list[ChangeLine]:
@@ -77,12 +79,10 @@ class RunComparison:
         return [line for line in self.primary if line.verdict in BEYOND]
 
     @property
-    def tallies(self) -> tuple[doc.VerdictCount, ...]:
+    def tallies(self) -> list[doc.VerdictCount]:
         """How many changes of primary gaps have each verdict."""
-        words = {word.replace(" ", "-"): word for word in _MEANINGS}
-        meanings = {style: _MEANINGS[word] for style, word in words.items()}
-        verdicts = [line.verdict.replace(" ", "-") for line in self.primary]
-        return doc.count_verdicts(verdicts, words=words, meanings=meanings)
+        words = {word: word for word in _MEANINGS}
+        return doc.count_verdicts([line.verdict for line in self.primary], words=words, meanings=_MEANINGS)
 
     @property
     def headline(self) -> str:
@@ -102,7 +102,7 @@ class RunComparison:
         best = [str(row["run"]) for row in self.standings if row["rank"] == 1]
         if len(best) == len(self.standings):
             return "no run can be called narrower than the others"
-        return f"narrowest over all: {' and '.join(map(show_control_characters, best))}"
+        return f"narrowest over all: {' and '.join(best)}"
 
     @property
     def verdict(self) -> str:
@@ -110,7 +110,7 @@ class RunComparison:
         if not self.clear_changes:
             return f"{self.headline}; {self.order}."
         first = self.clear_changes[0]
-        what = f"{first.what} ({first.measure.full_title}) under {first.run}"
+        what = f"{first.what} ({first.measure.full_title}) under {first.text('run')}"
         size = f"{first.before} became {first.after}{first.measure.unit}"
         return f"{self.headline}; the largest is {what}: {size}; {self.order}."
 
@@ -128,12 +128,10 @@ def compare_runs(run: Run) -> RunComparison:
     known, changes = read_measures(run), to_rows(run.table("changes"))
     return RunComparison(
         run=run,
-        names=[
-            show_control_characters(read_text(item, "name")) for item in read_objects(run.manifest, "runs")
-        ],
+        names=[read_text(item, "name") for item in read_objects(run.manifest, "runs")],
         gaps=build_lines(changes, known, "gap"),
         values=build_lines(changes, known, "value"),
-        standings=run.table("standings").to_dicts(),
+        standings=run.table("standings").with_columns(pl.col(list(_COUNTS)).fill_null(0)).to_dicts(),
         measures=known,
     )
 
@@ -141,6 +139,7 @@ def compare_runs(run: Run) -> RunComparison:
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     comparison = compare_runs(run)
+    question, details = _describe_question(comparison)
     level, caveats = format_level(run), [*CAVEATS, *list_suite_notes(run)]
     doubts = [line.doubt for line in comparison.primary if line.verdict == INCONCLUSIVE and line.interval]
     lede = (
@@ -159,8 +158,8 @@ def build_report(run: Run) -> doc.Report:
     )
     return doc.Report(
         run=run,
-        question=_question(comparison.names),
-        details=_details(run, comparison.names),
+        question=question,
+        details=details,
         verdicts=(comparison.verdict,),
         headline=comparison.headline,
         opening=(
@@ -174,13 +173,23 @@ def build_report(run: Run) -> doc.Report:
         sections=(
             doc.Section("filters", "", (_filters(comparison),), group="explore"),
             _leaderboard(comparison, level),
-            _changes("gaps", "Gaps against the reference", gaps, comparison.gaps, comparison),
-            _changes("values", "Values against the reference", values, comparison.values, comparison),
+            _changes("gaps", gaps, comparison.gaps, comparison),
+            _changes("values", values, comparison.values, comparison),
             doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore"),
         ),
         caveats=caveats,
-        notes=[show_control_characters(warning) for warning in read_texts(run.manifest, "warnings")],
-        facts=[*list_commands(run, _list_runs(run)), *list_circumstances(run.manifest)],
+        notes=read_texts(run.manifest, "warnings"),
+        facts=list_facts(
+            run,
+            (
+                fact
+                for number, item in enumerate(read_objects(run.manifest, "runs"), start=1)
+                for fact in (
+                    Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", True),
+                    Fact(f"Run {number} was made by", read_text(item, "command"), is_code=True),
+                )
+            ),
+        ),
         manifest=_KEYS,
         tables=_TABLES,
         values={"verdict": comparison.verdict, "caveats": caveats},
@@ -198,82 +207,65 @@ def format_ranks(ranks: Sequence[int | None]) -> list[str]:
     return ["" if rank is None else f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
 
 
-def _question(names: Sequence[str]) -> str:
-    reference, *others = names
+def _describe_question(comparison: RunComparison) -> tuple[str, str]:
+    manifest, (reference, *others) = comparison.run.manifest, comparison.names
     compared = join_words(others) if len(others) <= _NAMED else f"{len(others):,} runs"
-    return f"Do the gaps of {compared} differ from those of {reference}?"
-
-
-def _details(run: Run, names: Sequence[str]) -> str:
-    paired = read_mapping(run.manifest, "paired")
+    paired = read_mapping(manifest, "paired")
     is_paired = all(read_value(paired, suite) for suite in paired)
-    how = (
-        "Every prompt is compared with itself"
-        if is_paired
-        else "Where runs share no prompt, texts are unpaired"
+    unpaired = "Where runs share no prompt, texts are unpaired"
+    how = "Every prompt is compared with itself" if is_paired else unpaired
+    metrics = join_words([format_name(metric) for metric in read_mapping(manifest, "metrics")])
+    against = f"{join_words(others)} against {reference}, the reference"
+    return (
+        f"Do the gaps of {compared} differ from those of {reference}?",
+        f"{against}, measured by {metrics or 'nothing'}. {how}.",
     )
-    metrics = join_words([format_name(metric) for metric in read_mapping(run.manifest, "metrics")])
-    against = f"{join_words(names[1:])} against {names[0]}, the reference"
-    return f"{against}, measured by {metrics or 'nothing'}. {how}."
 
 
 def _card(line: ChangeLine, comparison: RunComparison, level: str) -> doc.Card:
-    change = f"Change {line.full_change}; {level} interval {line.interval}; adjusted p {line.p}"
+    change = f"Change {line.change.text}{line.change.flag}"
     return doc.Card(
         size=f"{line.before} → {line.after}",
         unit=line.measure.unit,
         claim=line.claim,
-        evidence=change,
+        evidence=f"{change}; {level} interval {line.interval}; adjusted p {line.p}",
         direction=line.tone,
         chart=line.draw(find_scale(comparison.gaps)),
     )
 
 
 def _standings(comparison: RunComparison) -> doc.Table:
-    rows: list[Sequence[doc.AnyCell]] = []
-    ranks = format_ranks([row["rank"] for row in comparison.standings])
-    for row, rank in zip(comparison.standings, ranks, strict=True):
-        name = show_control_characters(row["run"])
-        counts = {key: row[key] or 0 for key in _COUNTS}
-        tags = ("reference",) if name == comparison.names[0] else ()
-        bar = doc.Cell(text="", chart=draw_counts(counts))
-        rows.append((rank, doc.Cell(text=name, tags=tags), bar, *(f"{count:,}" for count in counts.values())))
-    columns = (
-        doc.Column("Rank", can_sort=False),
-        doc.Column("Run", name="run", can_sort=False),
-        doc.Column("", "plot", formats="html"),
-        *(doc.Column(head, "num", can_sort=False) for head in ("Narrower", "Tied", "Not testable", "Wider")),
+    rows = comparison.standings
+    ranks = format_ranks([row["rank"] for row in rows])
+    columns: dict[doc.Column | str, doc.Show] = {
+        doc.Column("Rank", can_sort=False): "place",
+        doc.Column("Run", name="run", can_sort=False): lambda row: doc.Cell(
+            row["run"], tags=("reference",) * (row["run"] == comparison.names[0])
+        ),
+        doc.Column("", "plot", formats="html"): lambda row: doc.Cell(
+            chart=draw_pieces({style: row[key] for key, (_, style) in _COUNTS.items()}, style="share")
+        ),
+    }
+    for key, (head, _) in _COUNTS.items():
+        columns[doc.Column(head, "num", can_sort=False)] = key
+    placed = [row | {"place": rank} for row, rank in zip(rows, ranks, strict=True)]
+    return doc.build_table(
+        placed, columns, label="Standings", style="standings", frame="", source="standings"
     )
-    return doc.Table(
-        title="", label="Standings", columns=columns, rows=rows, style="standings", source="standings"
-    )
-
-
-def draw_counts(counts: Mapping[str, int]) -> Markup:
-    """How often a run is narrower than others, tied, not testable or wider, as one bar."""
-    total = max(1, sum(counts.values()))
-    ends = [round(100 * end / total, 2) for end in accumulate(counts.values())]
-    pieces = zip(_PIECES.values(), [0.0, *ends], ends, strict=False)
-    return draw_pieces([(style, start, round(end - start, 2)) for style, start, end in pieces], style="share")
 
 
 def _filters(comparison: RunComparison) -> doc.Template:
     lines = comparison.gaps or comparison.values
     selects = [
-        (head, name, [("", "all"), *((key, format_name(key)) for key in dict.fromkeys(map(column, lines)))])
-        for head, name, column in (
-            ("Axis", "axis", lambda line: line.text("axis")),
-            ("Metric", "metric", lambda line: line.text("metric")),
-        )
+        (column.capitalize(), column, doc.list_choices(line.text(column) for line in lines))
+        for column in ("axis", "metric")
     ]
     if len(comparison.names) > 2:
         selects.append(("Run", "run", [("", "all"), *((name, name) for name in comparison.names[1:])]))
     words = [(count.word, count.word) for count in comparison.tallies if count.amount]
     selects.append(("Show", "so", [("", "every change"), *words]))
-    label = "Filter leaderboard and changes"
-    return doc.Template(
-        "filters.html.j2", {"id": "narrow", "label": label, "selects": selects, "has_exploratory": True}
-    )
+    form = {"id": "narrow", "label": "Filter leaderboard and changes", "selects": selects}
+    return doc.Template("filters.html.j2", form | {"has_exploratory": True})
 
 
 def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
@@ -291,7 +283,7 @@ def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
     )
     # Primary measures first, and those that separate runs first.
     bodies = sorted(
-        ([*build_board(part, comparison.measures[key[2], key[3]])] for key, part in boards.items()),
+        (build_board(part, comparison.measures[key[2], key[3]]) for key, part in boards.items()),
         key=lambda rows: ("exploratory" in rows[0].data, not any(row.tone for row in rows[1:])),
     )
     table = doc.Table(
@@ -305,7 +297,6 @@ def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
         rows=[row for rows in bodies for row in rows],
         source="leaderboard",
         style="boards",
-        frame="wide",
         formats="html md",
     )
     blocks = (
@@ -317,44 +308,33 @@ def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
     return doc.Section("leaderboard", "Leaderboard", blocks, "Leaderboard", "explore")
 
 
-def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> Iterator[doc.Row]:
+def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc.Row]:
     """A heading and a row for each run, of one axis and output of the leaderboard."""
     first = part[0]
     unit = f", in{measure.unit}" if measure.unit else ""
     data = {"axis": first["axis"], "metric": first["metric"]}
     data |= {"exploratory": ""} if first["exploratory"] else {}
     tags = ("exploratory",) * bool(first["exploratory"])
-    heading = doc.Cell(text=measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
-    yield doc.Row((heading,), data=data, is_heading=True)
-    top = max(
-        (row[key] for row in part for key in ("spread", "low", "high") if row[key] is not None), default=0
-    )
-    scale = AxisScale(0.0, top or 1.0, ())
+    heading = doc.Cell(measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
+    rows = [doc.Row((heading,), data=data, is_heading=True)]
+    ends = [row[key] for row in part for key in ("spread", "low", "high") if row[key] is not None]
+    scale = AxisScale(0.0, max(ends, default=0) or 1.0, ())
     ranks = format_ranks([row["rank"] for row in part])
     for row, rank in zip(part, ranks, strict=True):
         spread, bar = row["spread"], scale.span(row["low"], row["high"])
         interval = f"{measure.gap(row['low'])} to {measure.gap(row['high'])}" if bar else ""
-        reason = format_name(row["null_reason"] or "no estimate")
-        size = doc.Cell(text="", note=reason)
-        if spread is not None:
-            size = doc.Cell(text=measure.gap(spread), note=interval, is_strong=True)
-        chart = draw_interval(None if spread is None else scale.at(spread), bar)
-        tone = read_tone(row, len(part))
-        cells = (show_control_characters(row["run"]), doc.Cell(text="", chart=chart), size, rank or "–")
-        yield doc.Row(cells, f"{tone} clear" if tone else "")
+        note = format_name(row["null_reason"] or "no estimate") if spread is None else interval
+        size = doc.Cell(measure.gap(spread), note=note, is_strong=spread is not None)
+        chart = doc.Cell(chart=draw_interval(None if spread is None else scale.at(spread), bar))
+        # A run that ties with all others, or has no rank, has no colour.
+        is_tied = row["rank"] is None or len(row["tied_with"] or ()) >= len(part) - 1
+        tone = "" if is_tied else "lower clear" if row["rank"] == 1 else "higher clear"
+        rows.append(doc.Row((row["run"], chart, size, rank or "–"), tone))
+    return rows
 
 
-def read_tone(row: Mapping[str, Any], runs: int) -> str:
-    """``lower`` where no run is narrower, ``higher`` where one is, empty where it ties with all."""
-    if row["rank"] is None or len(row["tied_with"] or ()) >= runs - 1:
-        return ""
-    return "lower" if row["rank"] == 1 else "higher"
-
-
-def _changes(
-    name: str, title: str, lede: str, lines: Sequence[ChangeLine], comparison: RunComparison
-) -> doc.Section:
-    gap = name == "gaps"
+def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunComparison) -> doc.Section:
+    is_gap, scale = name == "gaps", find_scale(lines)
     dots = ((f"one {style}".strip(), "after") for style in ("higher", "lower", "ink", ""))
     samples = [
         element("svg", element("circle", class_=dot, cx="50%"), class_=f"sample {style}")
@@ -362,44 +342,46 @@ def _changes(
     ]
     line = element("svg", element("rect", class_="ref", x="50%"), class_="sample one")
     meanings = ("reference", "wider", "narrower", "moved", INCONCLUSIVE)
-    legend = [*zip(samples, meanings, strict=True), (line, "no gap" if gap else "0")]
-    scale = find_scale(lines)
-    heads: list[doc.Column | str] = [
-        "Group",
-        doc.Column("Measure", name="measure"),
-        doc.Column("Run", name="run"),
-    ]
-    heads.append(doc.Column("", "plot", formats="html"))
-    heads += [doc.Column(head, "num", name=head.lower()) for head in ("Was", "Is", "Change")]
-    heads.append(doc.Column("Interval", "num", format_level(comparison.run), "ends", can_sort=False))
-    heads += [doc.Column("Adjusted p", "num", name="p"), doc.Column("So", "verdict", name="so")]
-    heads.append(doc.Column("Seen from", "num", name="least"))
-    table = doc.Table(
-        columns=heads,
-        rows=[line.to_row(scale) for line in lines],
+    legend = [*zip(samples, meanings, strict=True), (line, "no gap" if is_gap else "0")]
+    columns: dict[doc.Column | str, Callable[[ChangeLine], doc.AnyCell]] = {
+        "Group": lambda line: doc.Cell(line.group, note=f"against {line.baseline}" if line.baseline else ""),
+        doc.Column("Measure", name="measure"): lambda line: doc.Cell(
+            line.measure.full_title, tags=("exploratory",) * bool(line.row["exploratory"])
+        ),
+        doc.Column("Run", name="run"): lambda line: line.text("run"),
+        doc.Column("", "plot", formats="html"): lambda line: doc.Cell(chart=line.draw(scale)),
+        doc.Column("Was", "num", name="was"): lambda line: line.before,
+        doc.Column("Is", "num", name="is"): lambda line: line.after,
+        doc.Column("Change", "num", name="change"): lambda line: line.change,
+        doc.interval_column(format_level(comparison.run), "ends"): lambda line: line.interval,
+        doc.Column("Adjusted p", "num", name="p"): lambda line: line.p,
+        doc.Column("So", "verdict", name="so"): lambda line: line.verdict_words,
+        doc.Column("Seen from", "num", name="least"): lambda line: line.seen_from,
+    }
+    table = doc.build_table(
+        lines,
+        columns,
+        tone=lambda line: f"{line.tone} {'clear' * (line.verdict in BEYOND)}".strip(),
+        data=_list_filters,
         source="changes",
         style="changes" + " two" * (len(comparison.names) == 2),
-        frame="wide",
         shown=1000,
         formats="html md",
     )
-    largest = doc.Table(
-        columns=heads,
-        rows=[line.to_row(scale) for line in comparison.clear_changes] if gap else (),
-        source="changes",
-        printed=8,
-        short=(0, 1, 2, 4, 5, 6, 8, 9),
-        formats="terminal",
+    largest = comparison.clear_changes if is_gap else ()
+    short = (0, 1, 2, 4, 5, 6, 8, 9)
+    blocks = (
+        doc.Text(lede, formats="html"),
+        doc.Legend(legend if is_gap else [*legend[:1], *legend[3:]], "How to read the charts"),
+        table,
+        doc.build_table(largest, columns, source="changes", printed=8, short=short, formats="terminal"),
+        doc.Template("empty.html.j2", "No line matches the filter."),
+        doc.Text("" if lines else "Nothing here could be compared.", "note", "html"),
     )
-    empty = doc.Template("empty.html.j2", "No line matches the filter.")
-    nothing = doc.Text("" if lines else "Nothing here could be compared.", "note", "html")
-    key = doc.Legend(legend if gap else [*legend[:1], *legend[3:]], "How to read the charts")
-    blocks = (doc.Text(lede, formats="html"), key, table, largest, empty, nothing)
-    return doc.Section(name, title, blocks, title.split()[0], "explore")
+    title = name.capitalize()
+    return doc.Section(name, f"{title} against the reference", blocks, title, "explore")
 
 
-def _list_runs(run: Run) -> Iterator[Fact]:
-    for number, item in enumerate(read_objects(run.manifest, "runs"), start=1):
-        yield Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", is_code=True)
-        command = show_control_characters(read_text(item, "command"))
-        yield Fact(f"Run {number} was made by", command, is_code=True)
+def _list_filters(line: ChangeLine) -> dict[str, str]:
+    keys = {key: line.text(key) for key in ("axis", "metric", "run")} | {"so": line.verdict}
+    return keys | ({"exploratory": ""} if line.row["exploratory"] else {})

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.report.document import EmbeddedTexts
 from evenhand.report.html import pack_json
 from evenhand.report.json_tables import BAR_KEY, null_non_finite
 from evenhand.report.wording import show_control_characters
@@ -18,8 +17,6 @@ from evenhand.store.table_files import text_size
 
 Reads = dict[str, list[str]]
 """For each text the strings that metrics read of it."""
-
-
 Entries = dict[tuple[float, ...], int]
 """Each length with its weights once, and its number: the same word turns up in many texts."""
 
@@ -60,13 +57,13 @@ def _text(
         reads.append(read)
     weights: dict[tuple[int, int], list[float]] = {}
     for row in rows:
-        for start, end, weight in _spans(row["words"]):
-            known = weights.setdefault((start, end), [0.0] * len(outputs))
-            known[outputs.index(row["output"])] = float(f"{weight:.3g}")
+        for span in row["words"] or ():
+            known = weights.setdefault((span["start"], span["end"]), [0.0] * len(outputs))
+            known[outputs.index(row["output"])] = float(f"{span['weight']:.3g}")
     # For each character the place a browser counts it at, and the end.
     places = [*accumulate((2 if ord(letter) > 0xFFFF else 1 for letter in read), initial=0)]
     spans: list[tuple[int, int, list[float] | None]] = [(*place, values) for place, values in weights.items()]
-    spans += [(start, end, None) for start, end, _ in _spans(rows[0]["masks"])]
+    spans += [(span["start"], span["end"], None) for span in rows[0]["masks"] or ()]
     flat: list[Json] = [reads.index(read)]
     for start, end, values in sorted(spans, key=lambda span: span[:2]):
         if end <= len(read):
@@ -76,16 +73,12 @@ def _text(
     return flat
 
 
-def _spans(column: list[dict[str, Any]] | None) -> list[tuple[int, int, float]]:
-    return [(span["start"], span["end"], span.get("weight", 0.0)) for span in column or ()]
-
-
 LONGEST = 800
 """Characters of a text the page shows; the run folder keeps the whole."""
 _PER_BAR = (40, 30, 20, 12, 8, 4, 2)
 
 
-def embed_texts(run: Run, budget: int) -> EmbeddedTexts:
+def embed_texts(run: Run, budget: int) -> tuple[dict[str, Json], str]:
     """The examples of a run in at most ``budget`` packed bytes, the same number for every bar.
 
     Where they do not fit, every bar keeps fewer, lowest, highest and drawn ones in turn.
@@ -94,23 +87,19 @@ def embed_texts(run: Run, budget: int) -> EmbeddedTexts:
     words = run.table("explanations")
     for per_bar in _PER_BAR:
         kept = table.filter(pl.col("rank") < per_bar)
-        if _least_size(kept) > budget:
+        shown = kept.select(pl.col("prompt", "text").str.slice(0, LONGEST)).unique()
+        # Packed six to one, which spares making what cannot fit.
+        if sum(text_size(column) for column in shown.iter_columns()) // 6 > budget:
             continue
         data = _embed_table(kept, words)
         if len(pack_json(data)) <= budget:
-            return EmbeddedTexts(data, _left_out(per_bar, table.height - kept.height))
-    return EmbeddedTexts(_embed_table(table.clear(), words.clear()), _left_out(0, table.height))
+            return data, _left_out(per_bar, table.height - kept.height)
+    return _embed_table(table.clear(), words.clear()), _left_out(0, table.height)
 
 
 def _left_out(per_bar: int, amount: int) -> str:
     more = f"{amount:,} more are in examples.parquet"
     return f"This page holds at most {per_bar} texts per group and measure; {more}." if amount else ""
-
-
-def _least_size(table: pl.DataFrame) -> int:
-    """Bytes these rows have at the least, packed six to one: it spares making what cannot fit."""
-    shown = table.select(pl.col("prompt", "text").str.slice(0, LONGEST)).unique()
-    return sum(text_size(column) for column in shown.iter_columns()) // 6
 
 
 def _rank_examples(table: pl.DataFrame) -> pl.DataFrame:
@@ -129,7 +118,11 @@ def _embed_table(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, J
     places: dict[tuple[str, str, str], int] = {}
     bars: dict[tuple[str, ...], list[Json]] = {}
     for row in table.iter_rows(named=True):
-        key = (row["text_id"] or "", _clip(row["prompt"] or ""), _clip(row["text"] or ""))
+        prompt, text = (
+            show_control_characters(shown if len(shown) <= LONGEST else shown[:LONGEST] + " …")
+            for shown in (row["prompt"] or "", row["text"] or "")
+        )
+        key = (row["text_id"] or "", prompt, text)
         place = places.setdefault(key, len(places))
         bar = bars.setdefault(tuple(row[column] for column in BAR_KEY), [])
         bar.append([place, row["why"], row["value"], row["label"]])
@@ -150,7 +143,3 @@ def _embed_table(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, J
             for metric, known in words.items()
         },
     }
-
-
-def _clip(text: str) -> str:
-    return show_control_characters(text if len(text) <= LONGEST else text[:LONGEST] + " …")

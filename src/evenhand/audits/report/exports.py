@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from statistics import NormalDist
 
 from evenhand.audits.report.findings import find_gaps
-from evenhand.audits.report.gap_wording import format_level
 from evenhand.core.digests import Json, digest
 from evenhand.report.json_tables import to_rows
-from evenhand.report.manifest import read_number, read_text
+from evenhand.report.manifest import format_level, read_number, read_text
 from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
+Row = Mapping[str, Json]
 _BEHIND = ("low", "high", "level", "method", "n", "n_null", "n_clusters", "null_reason")
 """The columns of an estimate that lm-evaluation-harness has no place for."""
 _FILTER = "none"
@@ -30,27 +29,38 @@ def lm_eval_results(run: Run) -> str:
     with its largest gap per output. Standard errors are half an interval over its normal quantile; the
     interval itself, n and the reason of what is missing are in the task's metadata. Missing is ``N/A``.
     """
-    tasks, axes = _tasks(run), _axes(run)
-    everything = {name: task.results for name, task in tasks.items()} | axes
+    tasks: dict[str, list[dict[str, Json]]] = {}
+    for row in to_rows(run.table("groups")):
+        tasks.setdefault(_task(row, "suite", "axis", "group"), []).append(row)
+    axes = _axes(run)
+    results = {name: _results(rows) for name, rows in tasks.items()} | axes
+    axis_of = {name: _task(rows[0], "suite", "axis") for name, rows in tasks.items()}
+    model, created = _model(run), _seconds(read_text(run.manifest, "created"))
     content: dict[str, Json] = {
-        "results": dict(everything),
+        "results": dict(results),
         "groups": dict(axes),
-        "group_subtasks": {axis: [name for name in tasks if tasks[name].axis == axis] for axis in axes},
+        "group_subtasks": {axis: [name for name in tasks if axis_of[name] == axis] for axis in axes},
         "configs": {
-            name: {"task": name, "output_type": "generate_until", "metadata": task.metadata}
-            for name, task in tasks.items()
+            name: {
+                "task": name,
+                "output_type": "generate_until",
+                "metadata": {_output(row): {key: row[key] for key in _BEHIND} for row in rows},
+            }
+            for name, rows in tasks.items()
         },
-        "versions": {name: read_text(run.manifest, "package") for name in everything},
-        "n-shot": dict.fromkeys(everything, 0),
-        "higher_is_better": {name: dict.fromkeys(_metrics(axes[name]), False) for name in axes},
-        "n-samples": {name: {"original": task.n, "effective": task.n_scored} for name, task in tasks.items()},
-        "config": {
-            "model": read_text(run.manifest, "identity", "model", "backend"),
-            "model_args": _model(run),
+        "versions": dict.fromkeys(results, read_text(run.manifest, "package")),
+        "n-shot": dict.fromkeys(results, 0),
+        "higher_is_better": {name: dict.fromkeys(_metrics(axis), False) for name, axis in axes.items()},
+        # Texts of a group, and those with a value of the output that most have one of.
+        "n-samples": {
+            name: {"original": max(n + n_null for n, n_null in amounts), "effective": max(amounts)[0]}
+            for name, rows in tasks.items()
+            for amounts in [[(int(str(row["n"])), int(str(row["n_null"]))) for row in rows]]
         },
-        "model_name": _model(run),
+        "config": {"model": read_text(run.manifest, "identity", "model", "backend"), "model_args": model},
+        "model_name": model,
         "model_source": "evenhand",
-        "date": _seconds(read_text(run.manifest, "created")),
+        "date": created,
         "total_evaluation_time_seconds": str(_took(run)),
     }
     return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -67,17 +77,20 @@ def model_card(run: Run) -> str:
 def list_numbers(run: Run) -> dict[str, float]:
     """Every estimate and gap of a run by a path-like name, for experiment trackers."""
     gaps = {"gap": "estimate", "gap_low": "low", "gap_high": "high", "p_adjusted": "p_adjusted"}
-    numbers: dict[str, float] = {}
-    for table, columns in (("groups", {"value": "value"}), ("comparisons", gaps)):
-        for row in to_rows(run.table(table)):
-            for name, column in columns.items():
-                if isinstance(number := row[column], float):
-                    numbers[_path(row, name)] = number
+    numbers = {
+        _path(row, name): number
+        for table, columns in (("groups", {"value": "value"}), ("comparisons", gaps))
+        for row in to_rows(run.table(table))
+        for name, column in columns.items()
+        if isinstance(number := row[column], float)
+    }
     findings = find_gaps(run)
-    numbers["gaps_supported"] = float(len(findings.largest))
-    numbers["gaps_judged"] = float(len(findings.judged_gaps))
-    numbers["gaps_cannot_tell"] = float(len(findings.inconclusive))
-    return numbers
+    judged = {
+        "supported": findings.largest,
+        "judged": findings.judged_gaps,
+        "cannot_tell": findings.inconclusive,
+    }
+    return numbers | {f"gaps_{name}": float(len(counted)) for name, counted in judged.items()}
 
 
 def list_identifiers(run: Run) -> dict[str, str]:
@@ -94,30 +107,16 @@ def list_identifiers(run: Run) -> dict[str, str]:
     }
 
 
-@dataclass(slots=True)
-class _Task:
-    """A group of an axis: its results, the evidence for each number, and its texts."""
-
-    axis: str
-    results: dict[str, Json]
-    metadata: dict[str, Json] = field(default_factory=dict)
-    n: int = 0
-    n_scored: int = 0
-    """Texts with a value of the output that most have one of."""
+def _results(rows: Sequence[Row]) -> dict[str, Json]:
+    results: dict[str, Json] = {"alias": f" - {rows[0]['group']}"}
+    for row in rows:
+        results[f"{_output(row)},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
+        results[f"{_output(row)}_stderr,{_FILTER}"] = _stderr(row, row["level"])
+    return results
 
 
-def _tasks(run: Run) -> dict[str, _Task]:
-    tasks: dict[str, _Task] = {}
-    for row in to_rows(run.table("groups")):
-        axis, name = _task(row, "suite", "axis"), _task(row, "suite", "axis", "group")
-        task = tasks.setdefault(name, _Task(axis, {"alias": f" - {row['group']}"}))
-        output = f"{row['metric']}.{row['output']}"
-        task.results[f"{output},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
-        task.results[f"{output}_stderr,{_FILTER}"] = _stderr(row, row["level"])
-        task.metadata[output] = {key: row[key] for key in _BEHIND}
-        n, n_null = (int(str(row[key])) for key in ("n", "n_null"))
-        task.n, task.n_scored = max(task.n, n + n_null), max(task.n_scored, n)
-    return tasks
+def _output(row: Row) -> str:
+    return f"{row['metric']}.{row['output']}"
 
 
 def _axes(run: Run) -> dict[str, dict[str, Json]]:
@@ -125,7 +124,7 @@ def _axes(run: Run) -> dict[str, dict[str, Json]]:
     axes: dict[str, dict[str, Json]] = {}
     for row in to_rows(run.table("comparisons")):
         axis = axes.setdefault(_task(row, "suite", "axis"), {"alias": str(row["axis"])})
-        name, gap = f"largest_gap.{row['metric']}.{row['output']}", row["estimate"]
+        name, gap = f"largest_gap.{_output(row)}", row["estimate"]
         known = axis.setdefault(f"{name},{_FILTER}", "N/A")
         axis.setdefault(f"{name}_stderr,{_FILTER}", "N/A")
         if isinstance(gap, float) and (not isinstance(known, float) or abs(gap) > known):
@@ -138,25 +137,22 @@ def _index(run: Run) -> Iterator[Json]:
     for row in to_rows(run.table("comparisons")):
         if row["exploratory"] or row["estimate"] is None:
             continue
-        interval = (
-            ""
-            if row["low"] is None
-            else f", {format_level(run)} interval {row['low']:.4f} to {row['high']:.4f}"
-        )
+        ends = "" if row["low"] is None else f"{row['low']:.4f} to {row['high']:.4f}"
+        interval = f", {format_level(run)} interval {ends}" if ends else ""
+        compared = f"{row['axis']}, {row['group']} against {row['baseline']}"
+        metric: Json = {
+            "type": "gap",
+            "name": f"{_output(row)} gap{interval}, n {row['n']}",
+            "value": row["estimate"],
+            "verified": False,
+        }
         yield {
             "task": {"type": "text-generation", "name": "Bias measurement"},
             "dataset": {
                 "type": f"evenhand/{row['suite']}",
-                "name": f"evenhand {row['suite']}: {row['axis']}, {row['group']} against {row['baseline']}",
+                "name": f"evenhand {row['suite']}: {compared}",
             },
-            "metrics": [
-                {
-                    "type": "gap",
-                    "name": f"{row['metric']}.{row['output']} gap{interval}, n {row['n']}",
-                    "value": row["estimate"],
-                    "verified": False,
-                }
-            ],
+            "metrics": [metric],
         }
 
 
@@ -165,7 +161,7 @@ def _metrics(axis: Mapping[str, Json]) -> list[str]:
     return [name for name in names if not name.endswith("_stderr")]
 
 
-def _stderr(row: Mapping[str, Json], at: Json) -> Json:
+def _stderr(row: Row, at: Json) -> Json:
     """Half an interval of that level over its normal quantile."""
     low, high = row["low"], row["high"]
     if not (isinstance(low, float) and isinstance(high, float) and isinstance(at, float)):
@@ -173,12 +169,12 @@ def _stderr(row: Mapping[str, Json], at: Json) -> Json:
     return (high - low) / 2 / NormalDist().inv_cdf((1 + at) / 2)
 
 
-def _task(row: Mapping[str, Json], *columns: str) -> str:
+def _task(row: Row, *columns: str) -> str:
     return "_".join(["evenhand", *(_plain(r"\W+", str(row[column])) for column in columns)])
 
 
-def _path(row: Mapping[str, Json], last: str) -> str:
-    words = [row["suite"], row["axis"], row["group"], f"{row['metric']}.{row['output']}", last]
+def _path(row: Row, last: str) -> str:
+    words = [row["suite"], row["axis"], row["group"], _output(row), last]
     # Trackers take letters, digits and these few signs.
     return "/".join(_plain(r"[^\w.\- ]+", str(word)) for word in words)
 

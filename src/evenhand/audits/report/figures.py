@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
 from markupsafe import Markup
 
 from evenhand.audits.report.findings import Findings
-from evenhand.audits.report.gap_wording import Gap, OverallKey, format_level, read_omnibus
-from evenhand.audits.report.measures import Measure
+from evenhand.audits.report.gap_wording import Gap, OverallKey, read_omnibus
+from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.report.charts import AxisScale, build_scale, draw_interval, element
-from evenhand.report.document import Cell, Column, Row, Table
+from evenhand.report.document import AnyCell, Cell, Column, Table, build_table
 from evenhand.report.json_tables import BAR_KEY, null_non_finite
-from evenhand.report.manifest import read_text
-from evenhand.report.wording import format_exact, format_name, format_p
+from evenhand.report.manifest import format_level, read_text
+from evenhand.report.wording import format_exact, format_name
 from evenhand.store.run import Run
 
 HEIGHT = 20
 """Units of the tallest column of a histogram."""
+FigureKey = tuple[str, str, str, str]
+"""suite, model, axis, metric."""
 GroupKey = tuple[str, str, str, str, str, str]
 """suite, model, axis, group, metric, output."""
 Values = Mapping[str, Any]
+Cuts = tuple[tuple[float, ...], int]
+"""Cuts, and which of them is the metric's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,9 @@ class ChartPanel:
     """How many of its gaps are larger than chance."""
     has_values: bool
     """Whether any group of it has an estimate."""
-    cuts: tuple[float, ...] = ()
+    cuts: tuple[float, ...]
     """The cuts at which its shares are known, from the middle of the range outwards."""
-    own_cut: int = 0
+    own_cut: int
     """Which of them is the metric's own."""
 
 
@@ -52,11 +58,11 @@ class ChartFigure:
     """The panels of one metric and axis; primary outputs first."""
 
     id: str
+    panels: tuple[ChartPanel, ...]
     suite: str
     model: str
     axis: str
     metric: str
-    panels: tuple[ChartPanel, ...]
 
     @property
     def has_values(self) -> bool:
@@ -86,41 +92,35 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
     Metrics in the order they were asked for, axes in the order of the table. Where there are more rows
     than may be drawn, whole panels go, exploratory ones first.
     """
-    rows: dict[tuple[str, str, str, str], dict[str, list[_GroupRow]]] = {}
+    rows: dict[FigureKey, dict[MeasureKey, list[_GroupRow]]] = {}
     for row in _read_rows(run, findings):
         suite, model, axis, _, metric, output = row.key
-        rows.setdefault((suite, model, axis, metric), {}).setdefault(output, []).append(row)
+        rows.setdefault((suite, model, axis, metric), {}).setdefault((metric, output), []).append(row)
+    metrics = list(dict.fromkeys(measure.metric for measure in findings.measures.values()))
+    plans = [
+        (number, key, place, measure, own)
+        for number, (key, by_measure) in enumerate(rows.items())
+        for place, measure in enumerate(findings.measures.values())
+        if (own := by_measure.get((measure.metric, measure.output)))
+    ]
+    plans.sort(key=lambda plan: metrics.index(plan[3].metric))
+    total = sum(len(own) for *_, own in plans)
+    if total > most_rows:
+        plans = [plan for plan in plans if plan[3].primary] or plans
+        ends = accumulate(len(own) for *_, own in plans)
+        # One panel stays whatever its size: a page without a chart helps nobody.
+        plans = [plan for plan, end in zip(plans, ends, strict=True) if end <= most_rows] or plans[:1]
     omnibus, cuts, level = read_omnibus(run), _read_cuts(run), format_level(run)
     figures = []
-    for number, (key, by_output) in enumerate(rows.items()):
+    for (number, key), part in groupby(plans, key=itemgetter(0, 1)):
         panels = []
-        for place, measure in enumerate(findings.measures.values()):
-            if measure.metric != key[3] or measure.output not in by_output:
-                continue
-            panel = _build_panel(f"panel-{number}-{place}", measure, by_output[measure.output], level)
+        for _, _, place, measure, own in part:
             overall = (*key, measure.output)
             answer = f" {omnibus[overall].sentence}" if overall in omnibus else ""
-            known, own = cuts.get(overall, ((), 0))
-            panels.append(replace(panel, caption=panel.caption + answer, cuts=known, own_cut=own))
-        figures.append(ChartFigure(f"figure-{number}", *key, tuple(panels)))
-    metrics = list(dict.fromkeys(measure.metric for measure in findings.measures.values()))
-    figures.sort(key=lambda figure: metrics.index(figure.metric))
-    return _limit_rows(figures, most_rows)
-
-
-def _limit_rows(figures: list[ChartFigure], most_rows: int) -> tuple[list[ChartFigure], int]:
-    panels = [panel for figure in figures for panel in figure.panels]
-    total = sum(len(panel.table.rows) for panel in panels)
-    fitting = panels
-    if total > most_rows:
-        primary = [panel for panel in panels if panel.measure.primary] or panels
-        ends = accumulate(len(panel.table.rows) for panel in primary)
-        # One panel stays whatever its size: a page without a chart helps nobody.
-        fitting = [panel for panel, end in zip(primary, ends, strict=True) if end <= most_rows] or primary[:1]
-    names = {panel.id for panel in fitting}
-    smaller = [replace(figure, panels=tuple(p for p in figure.panels if p.id in names)) for figure in figures]
-    drawn = sum(len(panel.table.rows) for panel in fitting)
-    return [figure for figure in smaller if figure.panels], total - drawn
+            name = f"panel-{number}-{place}"
+            panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
+        figures.append(ChartFigure(f"figure-{number}", tuple(panels), *key))
+    return figures, total - sum(len(own) for *_, own in plans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +138,8 @@ class _GroupRow:
     @property
     def reference(self) -> float | None:
         """The value it is compared with."""
-        if self.is_baseline:
-            value: float | None = self.row["value"]
-            return value
-        return self.gap.comparison.baseline_value if self.gap else None
-
-    @property
-    def order(self) -> tuple[bool, float, str]:
-        """Sort key: the largest value first, nulls last."""
-        return self.row["value"] is None, -(self.row["value"] or 0), self.row["group"]
+        value: float | None = self.row["value"] if self.is_baseline else None
+        return self.gap.comparison.baseline_value if self.gap else value
 
     @property
     def standing(self) -> str:
@@ -160,60 +153,46 @@ def _read_rows(run: Run, findings: Findings) -> Iterable[_GroupRow]:
         for row in run.table("distributions").iter_rows(named=True)
         if sum(row["counts"] or ())
     }
-    gaps = _select_gaps(run, findings)
-    baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in findings.gaps}
-    for index, row in enumerate(null_non_finite(run.table("groups")).iter_rows(named=True)):
-        suite, model, axis, group, metric, output = (row[column] for column in BAR_KEY)
-        key = (suite, model, axis, group, metric, output)
-        gap = gaps.get(key)
-        is_baseline = gap is None and (suite, axis, group) in baselines
-        yield _GroupRow(index, key, row, gap, is_baseline, spreads.get(key))
-
-
-def _select_gaps(run: Run, findings: Findings) -> dict[GroupKey, Gap]:
-    """For each group the gap to its declared baseline, or else the first there is."""
+    # For each group the gap to its declared baseline, or else the first there is.
     gaps: dict[GroupKey, Gap] = {}
     for gap in findings.gaps:
         row = gap.comparison
         key = (row.suite, row.model, row.axis, row.group, row.metric, row.output)
-        declared = row.baseline == read_text(run.manifest, "suites", row.suite, "baselines", row.axis)
-        if key not in gaps or declared:
+        declared = read_text(run.manifest, "suites", row.suite, "baselines", row.axis)
+        if key not in gaps or row.baseline == declared:
             gaps[key] = gap
-    return gaps
+    baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in findings.gaps}
+    for index, values in enumerate(null_non_finite(run.table("groups")).iter_rows(named=True)):
+        suite, model, axis, group, metric, output = (values[column] for column in BAR_KEY)
+        key = (suite, model, axis, group, metric, output)
+        is_baseline = key not in gaps and (suite, axis, group) in baselines
+        yield _GroupRow(index, key, values, gaps.get(key), is_baseline, spreads.get(key))
 
 
-def _read_cuts(run: Run) -> dict[OverallKey, tuple[tuple[float, ...], int]]:
+def _read_cuts(run: Run) -> dict[OverallKey, Cuts]:
     """For each axis and share its cuts, from the middle outwards, and which is the metric's own."""
-    columns = ("suite", "model", "axis", "metric", "output")
-    cuts: dict[OverallKey, tuple[tuple[float, ...], int]] = {}
-    table = run.table("cuts").select(*columns, "cut", "own").unique(maintain_order=True)
-    for key, part in table.group_by(*columns, maintain_order=True):
-        ordered = part.sort(pl.col("cut").abs())
-        own = ordered["own"].to_list()
-        if True in own:
-            suite, model, axis, metric, output = map(str, key)
-            cuts[suite, model, axis, metric, output] = (tuple(ordered["cut"].to_list()), own.index(True))
-    return cuts
+    key = ("suite", "model", "axis", "metric", "output")
+    table = run.table("cuts").select(*key, "cut", "own").unique(maintain_order=True)
+    ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
+    parts = ordered.group_by(key, maintain_order=True).agg("cut", "own")
+    return {
+        (suite, model, axis, metric, output): (tuple(cuts), own.index(True))
+        for suite, model, axis, metric, output, cuts, own in parts.iter_rows()
+        if True in own
+    }
 
 
-def _build_panel(name: str, measure: Measure, rows: Sequence[_GroupRow], level: str) -> ChartPanel:
-    ordered = sorted(rows, key=lambda row: row.order)
-    ends = [
-        end for row in rows for end in (*(row.row[key] for key in ("value", "low", "high")), row.reference)
-    ]
+def _build_panel(
+    name: str, measure: Measure, rows: Sequence[_GroupRow], level: str, answer: str, cuts: Cuts
+) -> ChartPanel:
+    # The largest value first, nulls last.
+    ordered = sorted(rows, key=lambda each: (-(each.row["value"] or 0), each.row["group"]))
+    ordered.sort(key=lambda each: each.row["value"] is None)
+    ends = [end for row in rows for end in (*map(row.row.get, ("value", "low", "high")), row.reference)]
     scale = build_scale((end for end in ends if end is not None), share=measure.kind == "share")
     spreads = [row.spread for row in ordered if row.spread]
     spread_scale = find_histogram_scale(spreads)
     tallest = max((max(spread["counts"]) / sum(spread["counts"]) for spread in spreads), default=1.0)
-    lines = []
-    for row in ordered:
-        chart, words = Markup(), Markup()
-        if row.spread and spread_scale:
-            chart = draw_histogram(row.spread, spread_scale, tallest=tallest, grid=f"{name}-spread")
-            quantiles = [measure.value(row.spread[key]) for key in ("q50", "q25", "q75")]
-            words = element("b", quantiles[0]) + " " + element("small", "{1} to {2}".format(*quantiles))
-            words = element("span", words, class_="spreads")
-        lines.append(_build_line(row, measure, scale, chart=chart, words=words, grid=f"{name}-grid"))
     baselines = {row.gap.short_baseline for row in rows if row.gap}
     line = f" Vertical line: {baselines.pop()}." if len(baselines) == 1 else ""
     form = (lambda x: f"{100 * x:g} %") if measure.kind == "share" else format_exact
@@ -222,59 +201,69 @@ def _build_panel(name: str, measure: Measure, rows: Sequence[_GroupRow], level: 
     if spreads:
         ticks += _draw_ticks(spread_scale, form, style="spreads", grid=f"{name}-spread")
         estimate += element("span", "Median ", element("small", "middle half"), class_="spreads")
-    columns = (
-        *("Group", Column("", "plot", drawing=ticks)),
-        Column("", "num", name="est", drawing=estimate, is_sorted=True),
-        Column("Gap, points" if measure.kind == "share" else "Gap", "num", level, "gap"),
-        *(Column("Adjusted p", "num", name="p"), Column("Texts", "num", "/ clusters", "n")),
+
+    def draw_row(each: _GroupRow) -> Cell:
+        chart = Markup()
+        if scale:
+            dot, reference = (None if x is None else scale.at(x) for x in (each.row["value"], each.reference))
+            lines, bar = element("use", href=f"#{name}-grid"), scale.span(each.row["low"], each.row["high"])
+            chart = draw_interval(dot, bar, reference=reference, style="means", extra=lines)
+        if each.spread and spread_scale:
+            chart += draw_histogram(each.spread, spread_scale, tallest=tallest, grid=f"{name}-spread")
+        return Cell(chart=chart)
+
+    columns: dict[Column | str, Callable[[_GroupRow], AnyCell]] = {
+        "Group": lambda each: Cell(
+            format_name(each.row["group"]),
+            tags=("baseline",) * each.is_baseline,
+            button={"class": "name"},
+        ),
+        Column("", "plot", drawing=ticks): draw_row,
+        Column("", "num", name="est", drawing=estimate, is_sorted=True): partial(_estimate_cell, measure),
+        Column("Gap, points" if measure.kind == "share" else "Gap", "num", level, "gap"): lambda each: (
+            measure.cell(each.gap.comparison.estimate, note=each.gap.signed_interval, arrow=each.gap.arrow)
+            if each.gap and each.gap.comparison.estimate is not None
+            else Cell()
+        ),
+        Column("Adjusted p", "num", name="p"): lambda each: each.gap.p if each.gap else "",
+        Column("Texts", "num", "/ clusters", "n"): lambda each: Cell(
+            f"{each.row['n']:,}", note=f"/ {each.row['n_clusters']:,}"
+        ),
+    }
+    table = build_table(
+        ordered,
+        columns,
+        tone=lambda each: f"{each.standing} {each.gap.direction if each.gap else ''}".strip(),
+        data=lambda each: {"g": str(each.index)},
+        style="chart",
+        frame="",
+        label=measure.full_title,
     )
     return ChartPanel(
         id=name,
         measure=measure,
-        table=Table(columns=columns, rows=lines, style="chart", label=measure.full_title),
-        caption=f"{measure.caption}{line}",
+        table=table,
+        caption=f"{measure.caption}{line}{answer}",
         has_spread=bool(spreads),
         supported_count=sum(row.standing == "supported" for row in rows),
         has_values=any(row.row["value"] is not None for row in rows),
+        cuts=cuts[0],
+        own_cut=cuts[1],
     )
 
 
-def _build_line(
-    group: _GroupRow, measure: Measure, scale: AxisScale | None, *, chart: Markup, words: Markup, grid: str
-) -> Row:
-    row, gap = group.row, group.gap.comparison if group.gap else None
-    direction = group.gap.direction if group.gap else ""
-    size = Cell(text="", note=format_name(row["null_reason"] or "no estimate"))
-    if row["value"] is not None:
-        ends = [None if row[end] is None else measure.value(row[end]) for end in ("low", "high")]
-        interval = f"{ends[0].removesuffix(' %')} to {ends[1]}" if ends[0] and ends[1] else ""
-        size = Cell(text=measure.value(row["value"]), note=interval, is_strong=True, chart=words)
-    difference, p = Cell(text=""), ""
-    if gap and gap.estimate is not None:
-        p = format_p(gap.p_adjusted)
-        difference = Cell(
-            text=measure.signed_gap(gap.estimate),
-            note=measure.interval(gap.low, gap.high),
-            arrow=direction if group.standing == "supported" else "",
-            is_strong=True,
-        )
-    plot = Markup()
-    if scale:
-        dot, reference = (None if x is None else scale.at(x) for x in (row["value"], group.reference))
-        lines = element("use", href=f"#{grid}")
-        bar = scale.span(row["low"], row["high"])
-        plot = draw_interval(dot, bar, reference=reference, style="means", extra=lines)
-    tags = ("baseline",) * group.is_baseline
-    return Row(
-        (
-            Cell(text=format_name(row["group"]), tags=tags, button={"class": "name"}),
-            Cell(text="", chart=plot + chart),
-            *(size, difference, p),
-            Cell(text=f"{row['n']:,}", note=f"/ {row['n_clusters']:,}"),
-        ),
-        f"{group.standing} {direction}".strip(),
-        {"g": str(group.index)},
-    )
+def _estimate_cell(measure: Measure, each: _GroupRow) -> Cell:
+    """The estimate with its interval, and the quantiles of its texts."""
+    row, words = each.row, Markup()
+    if row["value"] is None:
+        return Cell(note=format_name(row["null_reason"] or "no estimate"))
+    if each.spread:
+        median, *middle = (measure.value(each.spread[key]) for key in ("q50", "q25", "q75"))
+        words = element("b", median) + " " + element("small", " to ".join(middle))
+        words = element("span", words, class_="spreads")
+    ends = [measure.value(row[end]) for end in ("low", "high") if row[end] is not None]
+    interval = f"{ends[0].removesuffix(' %')} to {ends[1]}" if len(ends) == 2 else ""
+    return Cell(measure.value(row["value"]), note=interval, is_strong=True, chart=words)
 
 
 def find_histogram_scale(spreads: Sequence[Values]) -> AxisScale | None:

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding, read_gaps
 from evenhand.audits.report.measures import Measure, MeasureKey, read_measures
-from evenhand.report.manifest import (
-    is_hosted,
-    read_mapping,
-    read_number,
-    read_text,
-    read_texts,
-    requested_size,
-)
+from evenhand.audits.report.provenance import is_hosted, requested_size
+from evenhand.report.manifest import read_mapping, read_number, read_text, read_texts
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER
-from evenhand.report.wording import (
-    format_name,
-    format_number,
-    format_p,
-    format_points,
-    show_control_characters,
-)
+from evenhand.report.wording import format_count, format_name, format_number, format_p, format_points
 from evenhand.store.run import Run
 
 CORRECTIONS: Mapping[str, str] = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
-_NOTHING = f"No gap is {LARGER}, which is no proof that there is none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +32,12 @@ class Findings:
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """All of them: the corrected family first, strongest standing first, largest first."""
-        return _sort_gaps(self.primary) + _sort_gaps(self.exploratory)
+        order = list(STANDING_WORDS)
+        return tuple(
+            gap
+            for family in (self.primary, self.exploratory)
+            for gap in sorted(family, key=lambda gap: (order.index(gap.standing), *_size_order(gap)))
+        )
 
     @property
     def judged_gaps(self) -> tuple[Gap, ...]:
@@ -69,14 +61,16 @@ class Findings:
     @property
     def inconclusive(self) -> tuple[Gap, ...]:
         """The inconclusive gaps, those that could hide the most first."""
-        return tuple(sorted(self.standing("unclear"), key=lambda gap: -_detectable_share(gap)))
+        unclear = self.standing("unclear")
+        return tuple(
+            sorted(unclear, key=lambda gap: -(gap.comparison.min_detectable or 0) / (gap.measure.span or 1))
+        )
 
     @property
     def families(self) -> str:
         """Over how many comparisons the p-values of the judged gaps are corrected, and how."""
-        sizes = dict.fromkeys(
-            (gap.comparison.family_size, gap.comparison.correction) for gap in self.judged_gaps
-        )
+        rows = [gap.comparison for gap in self.judged_gaps]
+        sizes = dict.fromkeys((row.family_size, row.correction) for row in rows)
         return ", ".join(f"{size:,} comparisons ({CORRECTIONS.get(how, how)})" for size, how in sizes)
 
     @property
@@ -86,16 +80,30 @@ class Findings:
             return "Nothing could be compared"
         if len(self.standing("missing")) == len(self.judged_gaps):
             return "No gap could be tested"
-        return _describe_counts(self) if self.largest else _NOTHING
+        if not self.largest:
+            return f"No gap is {LARGER}, which is no proof that there is none"
+        amount, doubted = len(self.largest), sum(gap.is_doubted for gap in self.largest)
+        verb = "is" if amount == 1 else "are"
+        doubt = f", {doubted:,} of them doubted by the permutation check" if doubted else ""
+        return f"{amount:,} of {len(self.judged_gaps):,} {self.kind} {verb} {LARGER} after correction{doubt}"
+
+    @property
+    def kind(self) -> str:
+        """What the judged gaps are called."""
+        return "gaps" if self.primary else "exploratory gaps"
 
     @property
     def verdict(self) -> str:
         """The run in one sentence."""
+        missing, unclear = self.standing("missing"), self.standing("unclear")
+        untested, note = _describe_missing(missing), self._omnibus_note
         if not self.judged_gaps:
-            return "Nothing could be compared: this run holds no two groups of one axis with scores."
-        if len(self.standing("missing")) == len(self.judged_gaps):
-            return f"No gap could be tested: {_not_computed(self.judged_gaps)}."
-        return f"{_describe_clear(self)}{_describe_inconclusive(self)}.{self.omnibus_note}"
+            return f"{self.headline}: this run holds no two groups of one axis with scores."
+        if len(missing) == len(self.judged_gaps):
+            return f"{self.headline}: {untested}."
+        verb = "is" if len(unclear) == 1 else "are"
+        doubts = f"; {len(unclear):,} {verb} {INCONCLUSIVE} at this sample size" if unclear else ""
+        return f"{self.headline}{self._largest_claim}{doubts}{'; ' * bool(missing)}{untested}.{note}"
 
     @property
     def details(self) -> str:
@@ -104,7 +112,19 @@ class Findings:
         return rest[:1].upper() + rest[1:]
 
     @property
-    def omnibus_note(self) -> str:
+    def _largest_claim(self) -> str:
+        """The largest gap, or how large one had to be."""
+        if not self.largest:
+            amount = len(self.judged_gaps)
+            compared = f"{amount:,} {self.kind} were compared" if amount > 1 else "one was compared"
+            return f": {compared}, and {describe_detectable(self.judged_gaps)}"
+        first = self.confirmed_gaps[0]
+        largest = "the largest is" if first == self.largest[0] else "the largest that no check doubts is"
+        which = "it is" if len(self.largest) == 1 else largest
+        return f"; {which} {first.claim.replace(': ', ', ', 1)}"
+
+    @property
+    def _omnibus_note(self) -> str:
         """What the omnibus answers add where no single gap is supported; else empty."""
         if self.largest or not self.together:
             return ""
@@ -141,11 +161,6 @@ def describe_run(run: Run) -> str:
     return find_gaps(run).verdict
 
 
-def _sort_gaps(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
-    order = list(STANDING_WORDS)
-    return tuple(sorted(gaps, key=lambda gap: (order.index(gap.standing), *_size_order(gap))))
-
-
 def _size_order(gap: Gap) -> tuple[bool, float, str, str]:
     """Sort key: bounded measures first, by the part of their range; the others by effect size."""
     row, span = gap.comparison, gap.measure.span
@@ -153,72 +168,32 @@ def _size_order(gap: Gap) -> tuple[bool, float, str, str]:
     return span is None, -size, row.group, row.output
 
 
-def _detectable_share(gap: Gap) -> float:
-    return (gap.comparison.min_detectable or 0) / (gap.measure.span or 1)
-
-
-def _describe_clear(findings: Findings) -> str:
-    if not findings.largest:
-        amount = len(findings.judged_gaps)
-        compared = f"{amount:,} {_kind(findings)} were compared" if amount > 1 else "one was compared"
-        return f"{_NOTHING}: {compared}, and {describe_detectable(findings.judged_gaps)}"
-    is_first = findings.confirmed_gaps[0] == findings.largest[0]
-    largest = "the largest is" if is_first else "the largest that no check doubts is"
-    which = "it is" if len(findings.largest) == 1 else largest
-    return f"{_describe_counts(findings)}; {which} {findings.confirmed_gaps[0].claim.replace(': ', ', ', 1)}"
-
-
-def _describe_counts(findings: Findings) -> str:
-    amount, total = len(findings.largest), len(findings.judged_gaps)
-    verb = "is" if amount == 1 else "are"
-    doubted = sum(gap.is_doubted for gap in findings.largest)
-    doubt = f", {doubted:,} of them doubted by the permutation check" if doubted else ""
-    return f"{amount:,} of {total:,} {_kind(findings)} {verb} {LARGER} after correction{doubt}"
-
-
-def _kind(findings: Findings) -> str:
-    return "gaps" if findings.primary else "exploratory gaps"
-
-
-def _describe_inconclusive(findings: Findings) -> str:
-    unclear, missing = findings.standing("unclear"), findings.standing("missing")
-    verb = "is" if len(unclear) == 1 else "are"
-    open_ = f"; {len(unclear):,} {verb} {INCONCLUSIVE} at this sample size" if unclear else ""
-    return open_ + (f"; {_not_computed(missing)}" if missing else "")
-
-
-def _not_computed(missing: Sequence[Gap]) -> str:
+def _describe_missing(missing: Sequence[Gap]) -> str:
     reasons = Counter(format_name(gap.comparison.null_reason or "no estimate") for gap in missing)
     parts = ", ".join(f"{reason}: {times:,}" for reason, times in reasons.most_common(3))
-    noun = "gap" if len(missing) == 1 else "gaps"
-    return f"{len(missing):,} {noun} could not be tested ({parts})"
+    return f"{format_count(len(missing), 'gap')} could not be tested ({parts})" if missing else ""
 
 
 def describe_detectable(gaps: Iterable[Gap]) -> str:
     """How large a gap had to be to be detected, from the minimum detectable gaps of the table."""
-    known = [(gap.measure.kind, gap.comparison.min_detectable) for gap in gaps]
-    shares = [least for kind, least in known if kind == "share" and least is not None]
-    means = [least for kind, least in known if kind == "mean" and least is not None]
+    sizes: dict[str, list[float]] = {"share": [], "mean": []}
+    for gap in gaps:
+        if gap.comparison.min_detectable is not None:
+            sizes[gap.measure.kind].append(gap.comparison.min_detectable)
+    means, shares = sizes["mean"], sizes["share"]
+    if not shares and not means:
+        return "how large a gap had to be to be detected is not known"
     if shares and min(shares) > 1 and not means:
         return "no gap, however large, could have been detected (80 % power)"
     shares = [min(least, 1.0) for least in shares]
-    parts = [
-        _range(sizes, form, unit)
-        for sizes, form, unit in ((shares, format_points, " points"), (means, format_number, " in a mean"))
-        if sizes
-    ]
-    if not parts:
-        return "how large a gap had to be to be detected is not known"
+    parts = []
+    for known, form, unit in ((shares, format_points, " points"), (means, format_number, " in a mean")):
+        if known:
+            least, most = form(min(known)), form(max(known))
+            ends = f"{unit} in the best measured comparison, and {most} in the worst,"
+            parts.append(least + (unit if least == most else ends))
     # Two ranges end in a comma each; before a semicolon it goes.
-    sizes = "; or ".join(parts).replace(",;", ";")
-    return f"a gap had to reach {sizes} to be detected (80 % power)"
-
-
-def _range(sizes: Sequence[float], form: Callable[[float], str], unit: str) -> str:
-    least, most = form(min(sizes)), form(max(sizes))
-    if least == most:
-        return f"{least}{unit}"
-    return f"{least}{unit} in the best measured comparison, and {most} in the worst,"
+    return f"a gap had to reach {'; or '.join(parts).replace(',;', ';')} to be detected (80 % power)"
 
 
 FEW_CLUSTERS = 20
@@ -228,15 +203,15 @@ FEW_CLUSTERS = 20
 def list_caveats(run: Run, findings: Findings) -> list[str]:
     """What a reader must know before repeating a number, most general first."""
     return [
-        *_always(findings),
-        *_of_sizes(run, findings),
-        *_of_manifest(run),
+        *_list_limits(run, findings),
+        *_list_conditions(run),
         *list_suite_notes(run),
-        *(show_control_characters(warning) for warning in read_texts(run.manifest, "warnings")),
+        *read_texts(run.manifest, "warnings"),
     ]
 
 
-def _always(findings: Findings) -> Iterator[str]:
+def _list_limits(run: Run, findings: Findings) -> Iterator[str]:
+    """What holds of every run, and what its sizes and exclusions limit."""
     yield (
         "A gap that was not found may still exist. This run covers these prompts, these settings and these "
         "metrics, and nothing else a model may write."
@@ -254,9 +229,6 @@ def _always(findings: Findings) -> Iterator[str]:
             f"each family corrected for itself. {supported:,} of them have an adjusted p of at most {ALPHA}; "
             "they suggest what to test next and prove nothing."
         )
-
-
-def _of_sizes(run: Run, findings: Findings) -> Iterator[str]:
     rows = [gap.comparison for gap in findings.judged_gaps]
     few = {(row.axis, row.group) for row in rows if 0 < row.n_clusters < FEW_CLUSTERS}
     if few:
@@ -264,39 +236,35 @@ def _of_sizes(run: Run, findings: Findings) -> Iterator[str]:
             f"{len(few):,} {'group rests' if len(few) == 1 else 'groups rest'} on fewer than {FEW_CLUSTERS} "
             "clusters, where a few odd prompts can move a number."
         )
-    lost = run.table("exclusions").select(pl.col("count").sum()).item()
-    if lost:
+    if run.table("exclusions")["count"].sum():
         yield (
             "What was left out is counted by reason. If texts of one group are left out more often, its "
             "numbers describe the texts that stayed."
         )
 
 
-def _of_manifest(run: Run) -> Iterator[str]:
-    model = read_mapping(run.manifest, "identity", "model")
-    if is_hosted(model):
-        served = read_mapping(run.manifest, "served_by")
-        mark = read_text(served, "fingerprint") or read_text(served, "model")
+def _list_conditions(run: Run) -> Iterator[str]:
+    """A hosted model, a limit, and stages that are not finished."""
+    manifest = run.manifest
+    if is_hosted(read_mapping(manifest, "identity", "model")):
+        mark = read_text(manifest, "served_by", "fingerprint") or read_text(manifest, "served_by", "model")
         yield (
             "The model is hosted: its answers are not repeatable. They are what it gave on "
-            f"{read_text(run.manifest, 'created')[:10] or 'the day of the run'}"
-            f"{f', as {show_control_characters(mark)}' if mark else ''}."
+            f"{read_text(manifest, 'created')[:10] or 'the day of the run'}{f', as {mark}' if mark else ''}."
         )
-    limit = read_number(requested_size(run), "limit")
-    if limit:
+    if limit := read_number(requested_size(run), "limit"):
         yield f"The run was limited to {limit:,.0f} prompts; the suite holds more."
-    stages = read_mapping(run.manifest, "stages")
     for stage in ("read", "generate", "score", "compare"):
-        state = read_text(stages, stage, "state")
+        state = read_text(manifest, "stages", stage, "state")
         if state not in ("", "done"):
             yield (
                 f"The stage {stage} is not finished ({format_name(state)}): the numbers cover what was there."
             )
 
 
-def list_suite_notes(run: Run) -> Iterator[str]:
+def list_suite_notes(run: Run) -> list[str]:
     """What a reader must know of the suites before reading a gap, a sentence each."""
     suites = read_mapping(run.manifest, "suites")
-    for suite in suites:
-        for note in read_texts(suites, suite, "notes"):
-            yield f"{format_name(suite)}: {show_control_characters(note)}"
+    return [
+        f"{format_name(suite)}: {note}" for suite in suites for note in read_texts(suites, suite, "notes")
+    ]

@@ -22,14 +22,12 @@ import polars as pl
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.core.records import REST, Comparison
 from evenhand.report.json_tables import null_non_finite
-from evenhand.report.manifest import read_mapping, read_number, read_text
+from evenhand.report.manifest import format_level, read_mapping, read_text
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
 from evenhand.report.wording import (
-    finite_or_none,
     format_baseline,
     format_count,
     format_name,
-    format_number,
     format_p,
     format_short_baseline,
 )
@@ -93,13 +91,18 @@ class Gap:
         return "higher" if estimate > 0 else "lower" if estimate < 0 else ""
 
     @property
+    def arrow(self) -> str:
+        """The direction of a supported gap; else empty."""
+        return self.direction if self.standing == "supported" else ""
+
+    @property
     def claim(self) -> str:
         """The gap without its evidence: "A: 3.2 points more often negative (sentiment) than B"."""
         estimate = self.comparison.estimate
         if estimate is None:
             return f"{self.group} against {self.baseline}, {self.measure.full_title}"
-        phrase = f"{self.measure.phrase(estimate)} ({format_name(self.measure.metric)})"
-        return f"{self.group}: {phrase} than {self.baseline}"
+        metric = format_name(self.measure.metric)
+        return f"{self.group}: {self.measure.phrase(estimate)} ({metric}) than {self.baseline}"
 
     @property
     def statement(self) -> str:
@@ -142,12 +145,6 @@ class Gap:
         return self.measure.interval(self.comparison.low, self.comparison.high)
 
     @property
-    def effect_size(self) -> str:
-        """Cohen's h or Hedges' g for a table cell; empty where there is none."""
-        size = self.comparison.effect_size
-        return "" if size is None else format_number(size, signed=True)
-
-    @property
     def nulls(self) -> str:
         """The texts of both sides without a value, by reason; empty where there are none."""
         row = self.comparison
@@ -188,10 +185,9 @@ def read_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
     table = null_non_finite(run.table("comparisons")).select([field.name for field in fields(Comparison)])
     sides = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
     groups = {(suite, axis): set(names) for suite, axis, names in sides.iter_rows()}
-    about = "about" if read_mapping(run.manifest, "stages", "generate") else "of"
+    is_written = bool(read_mapping(run.manifest, "stages", "generate"))
     gaps = []
-    for index, values in enumerate(table.iter_rows(named=True)):
-        row = Comparison(**values)
+    for index, row in enumerate(Comparison(**values) for values in table.iter_rows(named=True)):
         if row.effect != "difference":
             continue
         measure, others = (
@@ -199,30 +195,20 @@ def read_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
             groups.get((row.suite, row.axis), set()) - {row.group},
         )
         is_pair = row.baseline == REST and len(others) == 1
+        # The name of a column is no noun: of a file only prompts and rows are.
+        noun = read_text(run.manifest, "suites", row.suite, "cluster")
         gap = Gap(
             index=index,
             comparison=row,
             measure=measure,
             standing=_standing(row, measure),
-            clusters=_cluster(run, row.suite),
+            clusters=noun if noun and (is_written or noun in ("prompt", "row")) else "cluster",
             level=format_level(run),
             baseline_group=others.pop() if is_pair else row.baseline,
-            about=about,
+            about="about" if is_written else "of",
         )
         gaps.append(gap)
     return gaps
-
-
-def _cluster(run: Run, suite: str) -> str:
-    """What a cluster is called. The name of a column is no noun: of a file only prompts and rows are."""
-    noun = read_text(run.manifest, "suites", suite, "cluster")
-    is_noun = read_mapping(run.manifest, "stages", "generate") or noun in ("prompt", "row")
-    return noun if noun and is_noun else "cluster"
-
-
-def format_level(run: Run) -> str:
-    """The level of the run's intervals, in percent."""
-    return f"{100 * (read_number(run.manifest, 'identity', 'compare', 'level') or 0.95):g} %"
 
 
 def _standing(row: Comparison, measure: Measure) -> GapStanding:
@@ -271,11 +257,11 @@ def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
     """The omnibus answer of every axis and output that has one."""
     return {
         (row["suite"], row["model"], row["axis"], row["metric"], row["output"]): OmnibusAnswer(
-            p=finite_or_none(row["p_adjusted"]),
+            p=row["p_adjusted"],
             groups=row["n_groups"],
             reason=format_name(row["null_reason"] or "not given"),
         )
-        for row in run.table("omnibus").iter_rows(named=True)
+        for row in null_non_finite(run.table("omnibus")).iter_rows(named=True)
         # Of two groups it says what their gap says.
         if row["n_groups"] > 2
     }

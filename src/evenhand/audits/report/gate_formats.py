@@ -55,7 +55,7 @@ def to_annotations(checks: Sequence[GateCheck], *, strict: bool) -> list[str]:
     """
     return [
         f"::{'error' if _fails(check, strict) else 'warning'} "
-        f"title={_property(f'evenhand: {check.verdict}')}::"
+        f"title={_message(f'evenhand: {check.verdict}').replace(':', '%3A')}::"
         f"{_message(f'{_name(check)}: {_format_finding(check)}')}"
         for check in _worst_first(checks)
         if check.verdict != "passes"
@@ -108,13 +108,5 @@ def _xml(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    return (
-        escape_commands(show_control_characters(text))
-        .replace("%", "%25")
-        .replace("\r", "%0D")
-        .replace("\n", "%0A")
-    )
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
+    text = escape_commands(show_control_characters(text)).replace("%", "%25")
+    return text.replace("\r", "%0D").replace("\n", "%0A")

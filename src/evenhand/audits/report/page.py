@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
+from evenhand.audits.report import side_tables
 from evenhand.audits.report.embedded_texts import embed_texts
 from evenhand.audits.report.figures import ChartFigure, build_figures
 from evenhand.audits.report.findings import Findings, find_gaps, list_caveats
-from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding, format_level
-from evenhand.audits.report.side_tables import (
-    build_distances,
-    build_overview,
-    build_pairs,
-    build_strata,
-    describe_distances,
-)
+from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding
+from evenhand.audits.report.provenance import build_cards, describe_question, list_run_facts
 from evenhand.core.digests import Json
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, draw_interval, draw_sample
-from evenhand.report.json_tables import GAP_KEY, to_columns
-from evenhand.report.manifest import (
-    Fact,
-    describe_question,
-    list_facts,
-    read_mapping,
-    read_numbers,
-    read_objects,
-    read_text,
-    read_texts,
-)
+from evenhand.report.json_tables import BAR_KEY, GAP_KEY, to_columns
+from evenhand.report.manifest import format_level, read_mapping, read_text
 from evenhand.report.verdicts import DEFINITIONS, INCONCLUSIVE, LARGER
 from evenhand.report.wording import (
-    format_exact,
     format_name,
+    format_number,
     format_p,
     format_percent,
-    format_short_baseline,
     show_control_characters,
 )
 from evenhand.store.run import Run
@@ -73,9 +56,8 @@ _MEANINGS: Mapping[GapStanding, str] = {
 
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
-    findings, question = find_gaps(run), describe_question(run)
-    figures, undrawn = build_figures(run, findings, most_rows=MOST_ROWS)
-    strata, warnings = build_strata(run, findings, format_level(run))
+    findings, (question, details) = find_gaps(run), describe_question(run)
+    strata, warnings = side_tables.build_strata(run, findings, format_level(run))
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
     tally = doc.count_verdicts(
@@ -84,12 +66,12 @@ def build_report(run: Run) -> doc.Report:
     cards = list(map(_card, findings.confirmed_gaps[:3]))
     return doc.Report(
         run=run,
-        question=question.question,
-        details=question.details,
+        question=question,
+        details=details,
         verdicts=[findings.verdict],
         headline=findings.headline,
         opening=(
-            doc.Text(describe_distances(run), "", "terminal"),
+            doc.Text(side_tables.describe_distances(run), "", "terminal"),
             doc.Cards(cards, "Largest gaps"),
             doc.Text("" if cards else findings.details, "seen", "html"),
             doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
@@ -99,21 +81,24 @@ def build_report(run: Run) -> doc.Report:
         ),
         sections=(
             _omnibus(run, findings),
-            build_overview(run, findings),
-            *_explore(run, findings, figures, undrawn),
-            build_distances(run),
+            side_tables.build_overview(run, findings),
+            *_explore(run, findings),
+            side_tables.build_distances(run),
             strata,
-            build_pairs(run, findings, format_level(run)),
+            side_tables.build_pairs(run, findings, format_level(run)),
             _exclusions(run),
         ),
         caveats=caveats,
-        facts=list_facts(run),
-        closing=(_cards(run.manifest),),
+        facts=list_run_facts(run),
+        closing=(build_cards(run.manifest),),
         manifest=_MANIFEST,
         tables=_TABLES,
         values={
             "verdict": findings.verdict,
-            "counts": _counts(findings),
+            "counts": {
+                **{"comparisons": len(findings.primary), "exploratory": len(findings.exploratory)},
+                **{standing: len(findings.standing(standing)) for standing in STANDING_WORDS},
+            },
             "findings": [_finding(gap, gap.sentence) for gap in findings.largest],
             "cannot_tell": [_finding(gap, gap.doubt) for gap in findings.inconclusive],
             "caveats": caveats,
@@ -136,28 +121,16 @@ def _page_data(run: Run, findings: Findings) -> dict[str, Json]:
     words = {spec: show_control_characters(read_text(cards, spec, "word_scores")) for spec in cards}
     measures: dict[str, dict[str, Json]] = {}
     for (metric, output), measure in findings.measures.items():
-        measures.setdefault(metric, {})[output] = {
-            "title": measure.title,
-            "kind": measure.kind,
-            "label": measure.label,
-            "cut": measure.cut,
-            "texts": measure.texts,
-            "beyond": list(measure.beyond),
+        shown: dict[str, Json] = {
+            key: getattr(measure, key) for key in ("title", "kind", "label", "cut", "texts")
         }
+        measures.setdefault(metric, {})[output] = shown | {"beyond": list(measure.beyond)}
     return {
-        **{
-            name: to_columns(table.select([key for key in GAP_KEY if key in table.columns]))
-            for name in ("groups", "comparisons")
-            for table in (run.table(name),)
-        },
+        "groups": to_columns(run.table("groups").select(BAR_KEY)),
+        "comparisons": to_columns(run.table("comparisons").select(GAP_KEY)),
         "explained": {spec: line for spec, line in words.items() if line},
         "measures": dict(measures),
     }
-
-
-def _counts(findings: Findings) -> dict[str, Json]:
-    counts: dict[str, Json] = {name: len(findings.standing(name)) for name in STANDING_WORDS}
-    return {"comparisons": len(findings.primary), "exploratory": len(findings.exploratory)} | counts
 
 
 def _finding(gap: Gap, sentence: str) -> dict[str, Json]:
@@ -190,22 +163,16 @@ def _summarise(findings: Findings, *, limit: int = 8) -> Iterator[doc.Table | do
     gaps = [gap for standing in shown for gap in findings.standing(standing)][:limit]
     if not gaps:
         return
-    yield doc.Table(
-        columns=("", "Group against baseline", "Measure", "#Gap", f"#{gaps[0].level} interval", "#Adj. p"),
-        rows=[
-            (
-                _SIGNS[gap.standing],
-                # The reserved baselines stay as they are spelled: the column is too narrow for the axis.
-                f"{gap.group} vs {format_name(gap.baseline_group)}",
-                gap.measure.full_title,
-                "" if gap.comparison.estimate is None else gap.measure.signed_gap(gap.comparison.estimate),
-                gap.signed_interval,
-                gap.p,
-            )
-            for gap in gaps
-        ],
-        formats="terminal",
-    )
+    columns: dict[doc.Column | str, Callable[[Gap], str]] = {
+        "": lambda gap: _SIGNS[gap.standing],
+        # The reserved baselines stay as they are spelled: the column is too narrow for the axis.
+        "Group against baseline": lambda gap: f"{gap.group} vs {format_name(gap.baseline_group)}",
+        "Measure": lambda gap: gap.measure.full_title,
+        "#Gap": lambda gap: gap.measure.gap(gap.comparison.estimate, signed=True),
+        f"#{gaps[0].level} interval": lambda gap: gap.signed_interval,
+        "#Adj. p": lambda gap: gap.p,
+    }
+    yield doc.build_table(gaps, columns, formats="terminal")
     standings = {gap.standing for gap in gaps}
     legend = [
         f"{_SIGNS[standing]} {word}" for standing, word in STANDING_WORDS.items() if standing in standings
@@ -221,37 +188,34 @@ def _summarise(findings: Findings, *, limit: int = 8) -> Iterator[doc.Table | do
 def _omnibus(run: Run, findings: Findings) -> doc.Section:
     """One line per axis and primary output, in Markdown; the page shows them in the overview."""
     table = run.table("omnibus").filter(~pl.col("exploratory")).sort("p_adjusted", nulls_last=True)
-    rows = [
-        (
-            format_name(row["axis"]),
-            findings.measures[row["metric"], row["output"]].full_title,
-            format_p(row["p_adjusted"]) if row["p"] is not None else (row["null_reason"] or ""),
-            f"{row['n_groups']:,}",
-            f"{row['n_clusters']:,}",
-        )
-        for row in table.iter_rows(named=True)
-        if (row["metric"], row["output"]) in findings.measures
-    ]
-    columns = ("Axis", "Measure", "#Adjusted p", "#Groups", "#Clusters")
-    answers = doc.Table(columns=columns, rows=rows, source="omnibus", formats="md")
+    columns: dict[doc.Column | str, doc.Show] = {
+        "Axis": lambda row: format_name(row["axis"]),
+        "Measure": lambda row: findings.measures[row["metric"], row["output"]].full_title,
+        "#Adjusted p": lambda row: (
+            (row["null_reason"] or "") if row["p"] is None else format_p(row["p_adjusted"])
+        ),
+        **{"#Groups": "n_groups", "#Clusters": "n_clusters"},
+    }
+    rows = [row for row in table.to_dicts() if (row["metric"], row["output"]) in findings.measures]
+    answers = doc.build_table(rows, columns, source="omnibus", formats="md")
     return doc.Section("omnibus", "Do the groups of an axis differ at all?", (answers,))
 
 
-def _explore(run: Run, findings: Findings, figures: list[ChartFigure], undrawn: int) -> Iterator[doc.Section]:
+def _explore(run: Run, findings: Findings) -> Iterator[doc.Section]:
     """Charts and comparisons, with the form that filters both."""
+    figures, undrawn = build_figures(run, findings, most_rows=MOST_ROWS)
     shown = [figure for figure in figures if figure.has_values]
     if not figures and not findings.gaps:
         return
-    selects = [
-        (head, name, [("", "all"), *((key, format_name(key)) for key in dict.fromkeys(values))])
-        for head, name, values in (
-            ("Axis", "axis", [figure.axis for figure in shown]),
-            ("Metric", "metric", [figure.metric for figure in shown]),
-        )
-    ]
-    selects.append(("Show", "standing", [("", "every gap"), *STANDING_WORDS.items()]))
-    form: dict[str, Any] = {"id": "filters", "label": "Filter charts and comparisons", "selects": selects}
-    form["has_exploratory"] = bool(findings.exploratory and findings.primary)
+    selects = (
+        ("Axis", "axis", doc.list_choices(figure.axis for figure in shown)),
+        ("Metric", "metric", doc.list_choices(figure.metric for figure in shown)),
+        ("Show", "standing", [("", "every gap"), *STANDING_WORDS.items()]),
+    )
+    form = {
+        **{"id": "filters", "label": "Filter charts and comparisons", "selects": selects},
+        "has_exploratory": bool(findings.exploratory and findings.primary),
+    }
     yield doc.Section("filters", "", (doc.Template("filters.html.j2", form),), group="explore")
     if figures:
         yield doc.Section("charts", "Charts", _charts(findings, figures, undrawn), "Charts", "explore")
@@ -302,18 +266,35 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
         f"Gap = group minus baseline. Adjusted p: corrected over a family of {findings.families}{others}; "
         "“seen from” is the smallest gap this many texts could have shown (80 % power)."
     )
-    columns = (
-        *("Group", "Measure", doc.Column("Gap", "num", name="gap")),
-        *(
-            doc.Column("Interval", "num", format_level(run), can_sort=False),
-            "#Adjusted p",
-            doc.Column("So", "verdict"),
+    columns: dict[doc.Column | str, Callable[[Gap], doc.AnyCell]] = {
+        "Group": lambda gap: doc.Cell(gap.group, note=f"against {gap.baseline}", button={"class": "name"}),
+        "Measure": lambda gap: doc.Cell(
+            gap.measure.full_title, tags=("exploratory",) * gap.comparison.exploratory
         ),
-        *("#Seen from", "#Effect size", doc.Column("Texts", "num", "/ baseline"), "#Clusters"),
-    )
-    table = doc.Table(
-        columns=columns,
-        rows=list(map(_comparison_row, findings.gaps)),
+        doc.Column("Gap", "num", name="gap"): lambda gap: gap.measure.cell(
+            gap.comparison.estimate, arrow=gap.arrow
+        ),
+        doc.interval_column(format_level(run)): lambda gap: gap.signed_interval,
+        "#Adjusted p": lambda gap: gap.p,
+        doc.Column("So", "verdict"): lambda gap: doc.Cell(
+            STANDING_WORDS[gap.standing]
+            + (f": {format_name(gap.comparison.null_reason)}" if gap.comparison.null_reason else ""),
+            tags=("check disagrees",) * gap.is_doubted,
+        ),
+        "#Seen from": lambda gap: gap.measure.cell(gap.comparison.min_detectable, signed=False),
+        "#Effect size": lambda gap: format_number(gap.comparison.effect_size, signed=True),
+        doc.Column("Texts", "num", "/ baseline"): lambda gap: doc.Cell(
+            f"{gap.comparison.n:,}",
+            note=f"/ {gap.comparison.n_baseline:,}",
+            detail=f"null: {gap.nulls}" if gap.nulls else "",
+        ),
+        "#Clusters": lambda gap: f"{gap.comparison.n_clusters:,}",
+    }
+    table = doc.build_table(
+        findings.gaps,
+        columns,
+        tone=lambda gap: f"{gap.standing} {gap.direction}".strip(),
+        data=lambda gap: {"c": str(gap.index)} | ({"exploratory": ""} if gap.comparison.exploratory else {}),
         source="comparisons",
         style="comparisons",
         frame="wide stacks",
@@ -325,131 +306,16 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
     return doc.Section("comparisons", "Comparisons", (text, table, empty), "Comparisons", "explore")
 
 
-def _comparison_row(gap: Gap) -> doc.Row:
-    row, measure = gap.comparison, gap.measure
-    exploratory = ("exploratory",) * row.exploratory
-    size = "" if row.estimate is None else measure.signed_gap(row.estimate)
-    reason = f": {format_name(row.null_reason)}" if row.null_reason else ""
-    nulls = f"null: {gap.nulls}" if gap.nulls else ""
-    least = "" if row.min_detectable is None else measure.gap(row.min_detectable)
-    return doc.Row(
-        (
-            doc.Cell(text=gap.group, note=f"against {gap.baseline}", button={"class": "name"}),
-            doc.Cell(text=measure.full_title, tags=exploratory),
-            doc.Cell(
-                text=size,
-                flag=measure.unit if size else "",
-                arrow=gap.direction if gap.standing == "supported" else "",
-                is_strong=True,
-            ),
-            gap.signed_interval,
-            gap.p,
-            doc.Cell(text=STANDING_WORDS[gap.standing] + reason, tags=("check disagrees",) * gap.is_doubted),
-            doc.Cell(text=least, flag=measure.unit if least else ""),
-            gap.effect_size,
-            doc.Cell(text=f"{row.n:,}", note=f"/ {row.n_baseline:,}", detail=nulls),
-            f"{row.n_clusters:,}",
-        ),
-        f"{gap.standing} {gap.direction}".strip(),
-        {"c": str(gap.index)} | ({"exploratory": ""} if row.exploratory else {}),
-    )
-
-
 def _exclusions(run: Run) -> doc.Section:
-    rows = [
-        (
-            format_name(row["reason"] or "not given"),
-            format_name(row["stage"] or "not given"),
-            format_name(row["metric"]) if row["metric"] else "every one",
-            f"{row['count'] or 0:,}",
-            f"{row['of'] or 0:,}",
-            format_percent((row["count"] or 0) / row["of"]) if row["of"] else "",
-        )
-        for row in run.table("exclusions").iter_rows(named=True)
-    ]
-    columns = ("Reason", "Stage", "Metric", "#Texts", "#Of", "#Share")
-    table = doc.Table(columns=columns, rows=rows, source="exclusions", style="plain", formats="html md")
+    columns: dict[doc.Column | str, doc.Show] = {
+        "Reason": lambda row: format_name(row["reason"] or "not given"),
+        "Stage": lambda row: format_name(row["stage"] or "not given"),
+        "Metric": lambda row: format_name(row["metric"]) if row["metric"] else "every one",
+        "#Texts": lambda row: f"{row['count'] or 0:,}",
+        "#Of": lambda row: f"{row['of'] or 0:,}",
+        "#Share": lambda row: format_percent((row["count"] or 0) / row["of"]) if row["of"] else "",
+    }
+    rows = run.table("exclusions").to_dicts()
+    table = doc.build_table(rows, columns, source="exclusions", style="plain", frame="", formats="html md")
     nothing = doc.Text("" if rows else "The run records nothing that was left out.", "")
     return doc.Section("left-out", "Left out", (table, nothing))
-
-
-@dataclass(frozen=True, slots=True)
-class InfoCard:
-    """A metric or a suite: its name and what is known of it."""
-
-    kind: str
-    name: str
-    summary: str
-    facts: tuple[Fact, ...]
-    failures: tuple[str, ...] = ()
-    """What a metric is known to get wrong."""
-
-
-def _cards(manifest: Mapping[str, Json]) -> doc.Section:
-    """What is known of each metric and suite of a run."""
-    metrics, suites = read_mapping(manifest, "metrics"), read_mapping(manifest, "suites")
-    cards = [_metric_card(spec, read_mapping(metrics, spec)) for spec in metrics]
-    cards += [_suite_card(spec, read_mapping(suites, spec)) for spec in suites]
-    return doc.Section("cards", "Metrics and suites", (doc.Template("cards.html.j2", cards),))
-
-
-def _metric_card(spec: str, card: Mapping[str, Json]) -> InfoCard:
-    outputs = [
-        f"{read_text(info, 'name')} (larger means {read_text(info, 'larger_means') or 'not given'})"
-        for info in read_objects(card, "outputs")
-    ]
-    known = (
-        Fact("Version", show_control_characters(read_text(card, "version"))),
-        Fact("Outputs", show_control_characters("; ".join(outputs))),
-        Fact("Corrected family", ", ".join(read_texts(card, "primary"))),
-        Fact("Reads", _reads(card)),
-        Fact("Cut into labels", _cuts(card)),
-        Fact("No score when", show_control_characters(read_text(card, "null_when"))),
-        Fact("Differs from its paper", show_control_characters(read_text(card, "deviations"))),
-        Fact("Paper", show_control_characters(read_text(card, "citation"))),
-        Fact("Weights or lexicon", show_control_characters(read_text(card, "weights")), is_code=True),
-    )
-    return InfoCard(
-        "Metric",
-        format_name(spec),
-        show_control_characters(read_text(card, "summary")),
-        tuple(fact for fact in known if fact.value),
-        tuple(show_control_characters(failure) for failure in read_texts(card, "failures")),
-    )
-
-
-def _cuts(card: Mapping[str, Json]) -> str:
-    parts = [
-        f"{read_text(info, 'name')} at {' and '.join(map(format_exact, cuts))}"
-        for info in read_objects(card, "outputs")
-        if (cuts := read_numbers(info, "cuts"))
-    ]
-    return show_control_characters("; ".join(parts))
-
-
-def _reads(card: Mapping[str, Json]) -> str:
-    scopes = {"full": "prompt and continuation", "continuation": "the continuation alone"}
-    masks = {"none": "masked where the suite asks for it", "person": "wants masks", "xyz": "wants masks"}
-    parts = [scopes.get(read_text(card, "scope"), ""), masks.get(read_text(card, "masking"), "")]
-    return ", ".join(part for part in parts if part)
-
-
-def _suite_card(spec: str, card: Mapping[str, Json]) -> InfoCard:
-    baselines = read_mapping(card, "baselines")
-    known = (
-        Fact(
-            "Compared with",
-            "; ".join(
-                f"{format_name(axis)}: {format_short_baseline(str(baselines[axis]))}" for axis in baselines
-            ),
-        ),
-        Fact("Cluster", show_control_characters(read_text(card, "cluster"))),
-        Fact("Paper", show_control_characters(read_text(card, "citation"))),
-        Fact("Licence", show_control_characters(read_text(card, "licence"))),
-    )
-    return InfoCard(
-        "Suite",
-        format_name(spec),
-        show_control_characters(read_text(card, "summary")),
-        tuple(fact for fact in known if fact.value),
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
@@ -12,21 +12,18 @@ import polars as pl
 from evenhand.audits.report.findings import Findings
 from evenhand.audits.report.gap_wording import Gap, read_omnibus
 from evenhand.audits.report.measures import Measure
-from evenhand.core.records import Comparison
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
 from evenhand.report.json_tables import GAP_KEY, null_non_finite
 from evenhand.report.manifest import read_mapping, read_objects, read_texts
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, tint, tint_legend
 from evenhand.report.wording import format_baseline, format_name, format_p
 from evenhand.stats.base_rates import FEW_KEYWORDS, OVERALL
 from evenhand.store.run import Run
 from evenhand.store.schemas import ADJUSTED
 
-MOST = 200
-"""Rows of each table on the page; the CSV and the run folder have all."""
-STRONG, MIDDLING = 0.8, 0.5
-"""Cohen's words for an effect size of h or g: large, medium; below is small."""
+STRENGTHS = (0.5, 0.8)
+"""Cohen's words for an effect size of h or g: medium, large; below is small."""
 DISTANCE_HEADS = (
     *("Option", "#Distance", "#By chance", "#Beyond chance", "#Interval", "#Adjusted p", "#Leans", "#Texts"),
     "#Keywords",
@@ -49,18 +46,26 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
     sources: dict[tuple[str, str], list[Gap]] = {}
     for gap in findings.judged_gaps:
         sources.setdefault((gap.comparison.suite, gap.comparison.model), []).append(gap)
-    tables = [_overview_table(run, key, gaps, findings) for key, gaps in sources.items()]
-    if len(tables) == 1:
-        tables = [doc.Table(columns=each.columns, rows=each.rows, **_OVERVIEW) for each in tables]
-    rows = [row for table in tables for row in table.rows if isinstance(row, doc.Row)]
-    tones = {cell.tone for row in rows for cell in row.cells if isinstance(cell, doc.Cell)}
+    tables = [
+        doc.Table(
+            title="" if len(sources) == 1 else f"{format_name(suite)}, {model}",
+            columns=["Group", *(doc.Column(each.full_title, "num", each.scale) for each in measures)],
+            rows=_overview_rows(run, (suite, model), gaps, measures),
+            group_head="Axis",
+            source="comparisons",
+            style="matrix",
+            tall=60,
+            formats="html",
+        )
+        for (suite, model), gaps in sources.items()
+        for measures in [_sort_measures(gaps, findings)]
+    ]
+    rows = [row for table in tables for row in map(doc.to_row, table.rows)]
     legend = [
-        (draw_swatches("higher-1", "higher-2", "higher-3"), "▲ higher than the baseline"),
-        (draw_swatches("lower-1", "lower-2", "lower-3"), "▼ lower"),
-        (draw_swatches(""), INCONCLUSIVE),
+        *tint_legend("▲ higher than the baseline", "▼ lower"),
         (draw_swatches(), f"– {NOT_TESTABLE}"),
     ]
-    if "blank" in tones:
+    if any(isinstance(cell, doc.Cell) and cell.tone == "blank" for row in rows for cell in row.cells):
         legend.append((draw_swatches("blank"), "not measured for this group"))
     if any(len(row.cells) > 1 for row in rows if row.is_heading):
         legend.append((draw_swatches(), "p in the line of an axis: do its groups differ at all?"))
@@ -72,159 +77,143 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
     return doc.Section("overview", "Overview", blocks if tables else (), "Overview")
 
 
-_OVERVIEW: Mapping[str, Any] = {
-    "group_head": "Axis",
-    "style": "matrix",
-    "frame": "wide",
-    "tall": 60,
-    "source": "comparisons",
-    "formats": "html",
-}
+def _sort_measures(gaps: Sequence[Gap], findings: Findings) -> list[Measure]:
+    """Measures with findings first, where a wide table is seen; the others keep their order."""
+    supported = Counter(gap.measure for gap in gaps if gap.standing == "supported")
+    used = {gap.measure for gap in gaps}
+    measures = (measure for measure in findings.measures.values() if measure in used)
+    return sorted(measures, key=lambda measure: -supported[measure])
 
 
-def _overview_table(run: Run, source: tuple[str, str], gaps: Sequence[Gap], findings: Findings) -> doc.Table:
-    axes: dict[tuple[str, str], dict[str, dict[tuple[str, str], Gap]]] = {}
+def _overview_rows(
+    run: Run, source: tuple[str, str], gaps: Sequence[Gap], measures: Sequence[Measure]
+) -> list[doc.Row]:
+    axes: dict[tuple[str, str], dict[str, dict[Measure, Gap]]] = {}
     for gap in gaps:
         row = gap.comparison
         groups = axes.setdefault((row.axis, row.baseline), {})
-        groups.setdefault(row.group, {})[row.metric, row.output] = gap
-    used = Counter((gap.comparison.metric, gap.comparison.output) for gap in gaps)
-    supported = Counter(
-        (gap.comparison.metric, gap.comparison.output) for gap in gaps if gap.standing == "supported"
-    )
-    # Measures with findings come first, where a wide table is seen; the others keep their order.
-    keys = sorted((key for key in findings.measures if key in used), key=lambda key: -supported[key])
+        groups.setdefault(row.group, {})[gap.measure] = gap
     answers, rows = read_omnibus(run), []
     for (axis, _), groups in axes.items():
         baseline = next(iter(next(iter(groups.values())).values())).short_baseline
-        heading = [doc.Cell(text=format_name(axis), note=f"against {baseline}")]
-        known = [answers.get((*source, axis, *key)) for key in keys]
+        heading = [doc.Cell(format_name(axis), note=f"against {baseline}")]
+        known = [answers.get((*source, axis, measure.metric, measure.output)) for measure in measures]
         if any(known):
             heading += [
-                doc.Cell(text=answer.short, hint=answer.sentence, tone="differs" if answer.differs else "")
+                doc.Cell(answer.short, hint=answer.sentence, tone="differs" * answer.differs)
                 if answer
-                else doc.Cell(text="")
+                else doc.Cell()
                 for answer in known
             ]
         rows.append(doc.Row(heading, is_heading=True))
         for group, cells in sorted(groups.items()):
-            name = doc.Cell(text=format_name(group), button={"class": "find", "find": ""})
-            rows.append(doc.Row((name, *(_overview_cell(cells.get(key)) for key in keys))))
-    measures = [findings.measures[key] for key in keys]
-    columns = [doc.Column(measure.full_title, "num", measure.scale) for measure in measures]
-    return doc.Table(
-        title=", ".join((format_name(source[0]), source[1])),
-        columns=[doc.Column("Group"), *columns],
-        rows=rows,
-        **_OVERVIEW,
-    )
+            name = doc.Cell(format_name(group), button={"class": "find", "find": ""})
+            rows.append(doc.Row((name, *(_overview_cell(cells.get(measure)) for measure in measures))))
+    return rows
 
 
 def _overview_cell(gap: Gap | None) -> doc.Cell:
     if gap is None:
-        return doc.Cell(text="", tone="blank")
-    estimate, size = gap.comparison.estimate, abs(gap.comparison.effect_size or 0)
-    tint = ""
-    if gap.standing == "supported" and gap.direction:
-        tint = f"{gap.direction}-{1 + (size >= MIDDLING) + (size >= STRONG)}"
-    text = "–" if estimate is None else gap.measure.signed_gap(estimate)
-    return doc.Cell(text=text, tone=f"{gap.standing} {tint}".strip(), arrow=gap.direction if tint else "")
-
-
-def find_adjusted_gaps(run: Run, findings: Findings) -> list[tuple[Values, Measure]]:
-    """The gaps with the same mix of strata on both sides, contradicted ones first."""
-    rows = null_non_finite(run.table("strata")).filter(
-        pl.col("stratum") == ADJUSTED, pl.col("estimate").is_not_null()
-    )
-    gaps = [(row, findings.measures[row["metric"], row["output"]]) for row in rows.iter_rows(named=True)]
-    chosen = [(row, measure) for row, measure in gaps if row["disagrees"] or measure.primary]
-    return sorted(chosen, key=lambda item: not item[0]["disagrees"])
+        return doc.Cell(tone="blank")
+    colour = tint(gap.arrow, abs(gap.comparison.effect_size or 0), STRENGTHS)
+    text = gap.measure.gap(gap.comparison.estimate, signed=True) or "–"
+    return doc.Cell(text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow)
 
 
 def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section, list[str]]:
-    """The gaps inside strata, and a warning for each that its strata contradict."""
-    whole = _read_estimates(run.table("comparisons"), GAP_KEY, pl.col("estimate"))
-    inside = null_non_finite(run.table("strata")).filter(pl.col("stratum") != ADJUSTED)
-    least = _read_estimates(inside, (*GAP_KEY, "by"), pl.col("estimate").min())
-    most = _read_estimates(inside, (*GAP_KEY, "by"), pl.col("estimate").max())
+    """The gaps inside strata, contradicted ones first, and a warning for each of these."""
+    estimate, key = pl.col("estimate"), [*GAP_KEY, "by"]
+    compared, strata = (
+        null_non_finite(run.table(name)).filter(estimate.is_not_null()) for name in ("comparisons", "strata")
+    )
+    whole = compared.group_by(GAP_KEY, maintain_order=True).agg(whole=estimate.first())
+    inside = strata.filter(pl.col("stratum") != ADJUSTED)
+    ends = inside.group_by(key).agg(least=estimate.min(), most=estimate.max())
+    adjusted = (
+        strata.filter(pl.col("stratum") == ADJUSTED)
+        .join(whole, on=GAP_KEY, how="left", nulls_equal=True, maintain_order="left")
+        .join(ends, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .sort(~pl.col("disagrees"), maintain_order=True)
+    )
     rows, warnings = [], []
-    for row, measure in find_adjusted_gaps(run, findings):
-        key = tuple(row[column] for column in GAP_KEY)
+    for row in adjusted.iter_rows(named=True):
+        measure = findings.measures[row["metric"], row["output"]]
+        if not (row["disagrees"] or measure.primary):
+            continue
         group, by = format_name(row["group"]), format_name(row["by"])
-        baseline = format_baseline(row["baseline"], row["axis"])
-        before = "" if key not in whole else measure.signed_gap(whole[key])
-        gap, ends = measure.signed_gap(row["estimate"]), (*key, row["by"])
+        against = f"against {format_baseline(row['baseline'], row['axis'])}"
+        before, after = (measure.gap(row[gap], signed=True) for gap in ("whole", "estimate"))
         if row["disagrees"]:
             warnings.append(
-                f"{group} against {baseline}, {measure.full_title}: over all texts the gap is "
+                f"{group} {against}, {measure.full_title}: over all texts the gap is "
                 f"{before}{measure.unit}, but with the same mix of {by} on both sides it is "
-                f"{gap}{measure.unit}. The mix of {by} makes the gap, not the group."
+                f"{after}{measure.unit}. The mix of {by} makes the gap, not the group."
             )
-        span = (
-            ""
-            if ends not in least
-            else f"{measure.signed_gap(least[ends])} to {measure.signed_gap(most[ends])}"
-        )
         rows.append(
             (
-                doc.Cell(text=group, note=f"against {baseline}"),
-                doc.Cell(text=measure.full_title, tags=("points the other way",) * row["disagrees"]),
-                *(by, before, doc.Cell(text=gap, is_strong=True), measure.interval(row["low"], row["high"])),
-                *(format_p(row["p_adjusted"]), span),
+                doc.Cell(group, note=against),
+                doc.Cell(measure.full_title, tags=("points the other way",) * row["disagrees"]),
+                *(by, before, measure.cell(row["estimate"]), measure.interval(row["low"], row["high"])),
+                *(format_p(row["p_adjusted"]), measure.interval(row["least"], row["most"])),
             )
         )
     lede = (
         "Each gap again with the same mix of strata on both sides. Where that gap points the other way, the "
         "mix makes the gap over all texts (Simpson’s paradox). All of this is exploratory."
     )
-    columns = (
-        *("Group", "Measure", "Strata", "#Over all", "#Same mix"),
-        *(doc.Column("Interval", "num", level, can_sort=False), "#Adjusted p"),
+    columns: Sequence[doc.Column | str] = (
+        *("Group", "Measure", "Strata", "#Over all", "#Same mix", doc.interval_column(level), "#Adjusted p"),
         doc.Column("Inside, least to most", "num", can_sort=False),
     )
-    table = doc.Table(
-        columns=columns, rows=rows, source="strata", style="beside", frame="wide", shown=MOST, formats="html"
+    section = doc.table_section(
+        "strata",
+        "Inside strata",
+        lede,
+        rows,
+        {column: itemgetter(place) for place, column in enumerate(columns)},
+        source="strata",
+        nav="Strata",
+        style="beside",
+        formats="html",
     )
-    blocks = (doc.Text(lede, formats="html"), table) if rows else ()
-    return doc.Section("strata", "Inside strata", blocks, "Strata"), warnings
+    return section, warnings
 
 
 def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
     """The pairs of groups whose gap is larger than chance, by p."""
-    table = null_non_finite(run.table("pairs")).select([field.name for field in fields(Comparison)])
+    table = null_non_finite(run.table("pairs"))
     clear = table.filter(pl.col("p_adjusted") <= ALPHA).sort("p_adjusted", maintain_order=True)
-    rows = []
-    for row in clear.iter_rows(named=True):
-        measure = findings.measures[row["metric"], row["output"]]
-        estimate = row["estimate"] or 0.0
-        way = "higher" if estimate > 0 else "lower"
-        cells = (
-            doc.Cell(text=format_name(row["group"]), note=f"against {format_name(row['baseline'])}"),
-            measure.full_title,
-            doc.Cell(text=measure.signed_gap(estimate), arrow=way, is_strong=True),
-            *(measure.interval(row["low"], row["high"]), format_p(row["p_adjusted"])),
-        )
-        rows.append(doc.Row(cells, f"supported {way}"))
-    lede = (
+
+    def measure(row: Values) -> Measure:
+        return findings.measures[row["metric"], row["output"]]
+
+    def way(row: Values) -> str:
+        return "higher" if (row["estimate"] or 0) > 0 else "lower"
+
+    columns: dict[doc.Column | str, doc.Show] = {
+        "Group": lambda row: doc.Cell(
+            format_name(row["group"]), note=f"against {format_name(row['baseline'])}"
+        ),
+        "Measure": lambda row: measure(row).full_title,
+        doc.Column("Gap", "num", name="gap"): lambda row: measure(row).cell(
+            row["estimate"] or 0.0, arrow=way(row)
+        ),
+        doc.interval_column(level): lambda row: measure(row).interval(row["low"], row["high"]),
+        "#Adjusted p": lambda row: format_p(row["p_adjusted"]),
+    }
+    return doc.table_section(
+        "pairs",
+        "Every pair of groups",
         f"{clear.height:,} of {table.height:,} comparisons of two groups are {LARGER} after correction over "
-        "all of them. They are exploratory."
+        "all of them. They are exploratory.",
+        clear,
+        columns,
+        tone=lambda row: f"supported {way(row)}",
+        has_lede=table.height > 0,
+        source="pairs",
+        style="beside",
+        formats="html",
     )
-    gap = doc.Column("Gap", "num", name="gap")
-    columns = ("Group", "Measure", gap, doc.Column("Interval", "num", level, can_sort=False), "#Adjusted p")
-    pairs = doc.Table(
-        columns=columns, rows=rows, source="pairs", style="beside", frame="wide", shown=MOST, formats="html"
-    )
-    return doc.Section(
-        "pairs", "Every pair of groups", (doc.Text(lede, formats="html"), pairs) if table.height else ()
-    )
-
-
-def _read_estimates(
-    table: pl.DataFrame, key: Sequence[str], value: pl.Expr
-) -> dict[tuple[object, ...], float]:
-    known = table.filter(pl.col("estimate").is_not_null()).group_by(key, maintain_order=True)
-    rows = known.agg(value.first() if value.meta.is_column() else value)
-    return {row[:-1]: row[-1] for row in rows.iter_rows()}
 
 
 def build_distances(run: Run) -> doc.Section:
@@ -235,7 +224,6 @@ def build_distances(run: Run) -> doc.Section:
             columns=DISTANCE_HEADS,
             rows=rows,
             source="distances",
-            frame="wide",
             formats="html md",
         )
         for title, rows in read_distances(run).items()
@@ -286,7 +274,7 @@ def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | st
     return (
         "Overall" if is_overall else format_name(row["option"]),
         *("" if row[key] is None else f"{row[key]:.4f}" for key in ("estimate", "null_mean")),
-        doc.Cell(text=beyond, is_strong=is_above and p is not None and p < ALPHA),
+        doc.Cell(beyond, is_strong=is_above and p is not None and p < ALPHA),
         f"{low:+.4f} to {high:+.4f}" if low is not None else row["null_reason"] or "",
         "" if p is None else f"{p:.3f}",
         "" if way is None else f"{way:+.3f} {higher if way > 0 else lower}",

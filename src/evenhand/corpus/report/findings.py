@@ -1,18 +1,27 @@
-"""The findings of a corpus run, in sentences for people who write no code."""
+"""The links of a corpus run, each an emotion with a group, and its findings in plain sentences."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.corpus.report.link_rows import FEWEST, CorpusLink, read_links
-from evenhand.report.manifest import read_mapping, read_number, read_text
-from evenhand.report.verdicts import ALPHA, LARGER, TestStanding
-from evenhand.report.wording import format_count, format_name, pluralise, show_control_characters
+from evenhand.report.manifest import format_level, read_mapping, read_number, read_text
+from evenhand.report.verdicts import ALPHA, LARGER, TableRow, TestStanding, tint
+from evenhand.report.wording import MINUS, format_count, format_name, format_number, format_percent, pluralise
 from evenhand.store.run import Run
 
+FEWEST = 20
+"""Units with both from which a clear link may be shown on the first screen."""
+STRENGTHS = (1.5, 2.0)
+"""Factors from which the colour of a clear link is middling, and full."""
+NONE = "(none)"
+
+Key = tuple[str, str, str, str]
+"""Corpus, emotion, axis, group."""
 _ENDS: Mapping[str, str] = {
     "record": "records of tables or dumps",
     "empty line": "texts between empty lines",
@@ -29,17 +38,111 @@ _ALWAYS = (
 
 
 @dataclass(frozen=True, slots=True)
+class CorpusLink(TableRow):
+    """An emotion with a group in a corpus, against sentences that name no group of the axis."""
+
+    unit: str
+    base_share: float | None
+    """The part of the baseline's units that hold the emotion."""
+    documents: int
+    where: str = ""
+    """The corpus, where a run has several."""
+
+    @property
+    def key(self) -> Key:
+        """What the link is about."""
+        return (self.text("corpus"), self.text("emotion"), self.text("axis"), self.text("group"))
+
+    @property
+    def standing(self) -> TestStanding:
+        """What the test says."""
+        adjusted = self.value("p_adjusted")
+        return "missing" if adjusted is None else "supported" if adjusted <= ALPHA else "unclear"
+
+    @property
+    def direction(self) -> str:
+        """Whether the emotion is more or less likely with the group."""
+        ratio = self.value("odds_ratio")
+        return "" if ratio is None or ratio == 1 else "higher" if ratio > 1 else "lower"
+
+    @property
+    def factor(self) -> float:
+        """The odds ratio or its inverse, whichever is above 1; 1 where there is none."""
+        ratio = self.value("odds_ratio")
+        return 1.0 if not ratio else max(ratio, 1 / ratio)
+
+    @property
+    def sureness(self) -> float:
+        """How far even the nearer end of the interval is from no link, on the logarithmic scale."""
+        low, high = self.value("low"), self.value("high")
+        if low is None or high is None or low <= 1 <= high:
+            return 0.0
+        return min(abs(math.log(low)), abs(math.log(high)))
+
+    @property
+    def tint(self) -> str:
+        """Direction and strength of a clear link, such as ``higher-2``; else empty."""
+        return tint(self.direction, self.factor, STRENGTHS) if self.standing == "supported" else ""
+
+    @property
+    def ratio(self) -> str:
+        """The odds ratio with its sign."""
+        ratio = self.value("odds_ratio")
+        return "" if ratio is None else f"{ratio:.2f}×"
+
+    @property
+    def short(self) -> str:
+        """The odds ratio, or how often emotion and group were seen together where there is none."""
+        seen = int(self.value("count") or 0)
+        return self.ratio or (f"n={seen:,}" if seen else "–")
+
+    @property
+    def statement(self) -> str:
+        """The link in plain words, with both shares."""
+        size = self.value("group_sentences") or 0.0
+        own = (self.value("sentences") or 0.0) / size if size else 0.0
+        emotion, group, axis = map(self.words, ("emotion", "group", "axis"))
+        where = f"in {format_name(self.where)}, " if self.where else ""
+        named = f"{where}of the {pluralise(self.unit)} that name the group {group}"
+        base = "" if self.base_share is None else format_percent(self.base_share)
+        return f"{named}, {format_percent(own)} hold a word of {emotion}; where no {axis} is named, {base} do"
+
+    @property
+    def evidence(self) -> str:
+        """The numbers behind the link."""
+        seen = format_count(int(self.value("sentences") or 0), self.unit)
+        where = f"{seen} with both, {format_count(self.documents, 'document')} read"
+        return f"odds ratio {self.interval('odds_ratio', 'low', 'high')}, {where}, adjusted p {self.p}"
+
+    def interval(self, value: str, low: str, high: str, *, signed: bool = False) -> str:
+        """An estimate with its interval; the estimate alone where there is none."""
+        numbers = [self.value(column) for column in (value, low, high)]
+        shown = ["" if item is None else _plain(item, signed) for item in numbers]
+        return shown[0] if numbers[1] is None else f"{shown[0]} ({shown[1]} to {shown[2]})"
+
+
+@dataclass(frozen=True, slots=True)
 class CorpusFindings:
     """The links of a run, and what they say together."""
 
+    run: Run
     question: str
     details: str
-    links: tuple[CorpusLink, ...]
+    links: list[CorpusLink]
     unit: str
-    units: int
-    problems: int
-    sides: tuple[str, ...] = ()
+    n_units: int
+    level: str
+    speed: str
+    """The stage that limited the scan, and the time of the whole; empty where no scan was timed."""
+    corpora: list[str]
+    emotions: list[str]
+    sides: list[str]
     """Each further corpus against the first, a sentence each."""
+
+    @property
+    def units(self) -> str:
+        """What several of its units are called."""
+        return pluralise(self.unit)
 
     def standing(self, standing: TestStanding) -> list[CorpusLink]:
         """The links of one standing."""
@@ -57,7 +160,7 @@ class CorpusFindings:
         clear, shown = len(self.standing("supported")), len(self.largest)
         if not clear:
             return ""
-        least = f"{FEWEST} {pluralise(self.unit)} that hold both the emotion and the group"
+        least = f"{FEWEST} {self.units} that hold both the emotion and the group"
         if not shown:
             return f"Each of them rests on fewer than {least}: too few to put one first"
         left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
@@ -66,7 +169,7 @@ class CorpusFindings:
     @property
     def headline(self) -> str:
         """The answer in one line."""
-        if not self.units:
+        if not self.n_units:
             return "Nothing could be counted"
         tested = [link for link in self.links if link.standing != "missing"]
         clear = len(self.standing("supported"))
@@ -81,8 +184,9 @@ class CorpusFindings:
     @property
     def verdict(self) -> str:
         """The headline with its surest link, or why there is no answer."""
-        if not self.units:
-            why = f" See the {format_count(self.problems, 'problem')} listed." if self.problems else ""
+        if not self.n_units:
+            problems = self.run.table("problems").height
+            why = f" See the {format_count(problems, 'problem')} listed." if problems else ""
             return f"Nothing could be counted: the inputs hold no {self.unit} with a word.{why}"
         if self.ground and not self.largest:
             return f"{self.headline}. {self.ground}."
@@ -101,20 +205,47 @@ class CorpusFindings:
         return "a group or an emotion is never, or always, in a unit with the other"
 
 
+def read_links(run: Run, unit: str) -> list[CorpusLink]:
+    """Every link of a run, in the order of its table; the baselines are not links."""
+    table = run.table("cooccurrence")
+    base = {
+        (row["corpus"], row["emotion"], row["axis"]): row["sentences"] / row["group_sentences"]
+        for row in table.filter(pl.col("group") == NONE).iter_rows(named=True)
+        if row["group_sentences"]
+    }
+    several = table["corpus"].n_unique() > 1
+    return [
+        CorpusLink(
+            row,
+            unit,
+            base.get((row["corpus"], row["emotion"], row["axis"])),
+            row["n_clusters"],
+            row["corpus"] if several else "",
+        )
+        for row in table.filter(pl.col("group") != NONE).iter_rows(named=True)
+    ]
+
+
 def find_links(run: Run) -> CorpusFindings:
     """The findings of a corpus run."""
     unit = read_text(run.manifest, "identity", "unit") or "sentence"
     corpora = read_mapping(run.manifest, "corpora")
     units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
-    name = show_control_characters(read_text(run.manifest, "name")) or "the corpus"
+    name = read_text(run.manifest, "name") or "the corpus"
+    occurrence, counted = run.table("occurrence"), read_mapping(run.manifest, "stages", "count")
+    seconds = format_number(read_number(counted, "seconds"))
     return CorpusFindings(
-        f"Which emotions share a {unit} with which groups in {name}?",
-        _details(run, unit, units),
-        tuple(read_links(run, unit)),
-        unit,
-        units,
-        run.table("problems").height,
-        tuple(_sides(run, unit)),
+        run=run,
+        question=f"Which emotions share a {unit} with which groups in {name}?",
+        details=_details(run, unit, units),
+        links=read_links(run, unit),
+        unit=unit,
+        n_units=units,
+        level=format_level(run, ("config",)),
+        speed=f"{read_text(counted, 'limited_by')} ({seconds} s in all)" if seconds else "",
+        corpora=occurrence["corpus"].unique(maintain_order=True).to_list(),
+        emotions=occurrence["emotion"].unique(maintain_order=True).to_list(),
+        sides=list(_sides(run, unit)),
     )
 
 
@@ -139,13 +270,12 @@ def list_caveats(run: Run, unit: str) -> list[str]:
     return lines
 
 
-def count_documents(run: Run) -> dict[str, int]:
+def count_documents(run: Run) -> Counter[str]:
     """How many documents there are, by what ended them."""
-    amounts: dict[str, int] = {}
-    corpora = read_mapping(run.manifest, "corpora")
-    for corpus in corpora:
-        for end in read_mapping(corpora, corpus, "documents"):
-            amounts[end] = amounts.get(end, 0) + int(read_number(corpora, corpus, "documents", end) or 0)
+    amounts: Counter[str] = Counter()
+    for corpus in read_mapping(run.manifest, "corpora"):
+        documents = read_mapping(run.manifest, "corpora", corpus, "documents")
+        amounts.update({end: int(read_number(documents, end) or 0) for end in documents})
     return amounts
 
 
@@ -155,9 +285,9 @@ def _sides(run: Run, unit: str) -> Iterator[str]:
         tested = part.filter(pl.col("p_adjusted").is_not_null())
         clear = tested.filter(pl.col("p_adjusted") <= ALPHA)
         of_groups = pl.col("group") != ""
-        differ, links_tested = clear.filter(of_groups).height, tested.filter(of_groups).height
-        names = f"{show_control_characters(str(corpus))} against {show_control_characters(str(first))}"
-        sentence = f"{names}: {differ:,} of {format_count(links_tested, 'link')} differ by more than chance"
+        differ = clear.filter(of_groups).height
+        links = format_count(tested.filter(of_groups).height, "link")
+        sentence = f"{corpus} against {first}: {differ:,} of {links} differ by more than chance"
         strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
         if strongest.height:
             row = strongest.row(0, named=True)
@@ -175,3 +305,8 @@ def _details(run: Run, unit: str, units: int) -> str:
     words = f"{format_count(emotions, 'emotion')} and {format_count(groups, 'group')}"
     against = f"Each link is set against {pluralise(unit)} that name no group of the same kind."
     return f"{read} were searched for words of {words}. {against}"
+
+
+def _plain(value: float, signed: bool) -> str:
+    text = f"{value:+,.2f}" if signed else f"{value:,.2f}" if value < 100 else f"{value:,.0f}"
+    return text.replace("-", MINUS)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from evenhand.report.verdicts import ALPHA, TEST_WORDS, TableRow, TestStanding
+from evenhand.report.verdicts import ALPHA, TEST_WORDS, TableRow, TestStanding, tint
 from evenhand.report.wording import format_count, format_number, format_percent
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 
@@ -33,6 +33,11 @@ class ProbeCell(TableRow):
         return corpus, axis, group_a, group_b, emotion
 
     @property
+    def size(self) -> float:
+        """The size of the mean difference."""
+        return abs(self.value("difference") or 0)
+
+    @property
     def pair(self) -> str:
         """The two groups: "male × female"."""
         return f"{self.words('group_a')} × {self.words('group_b')}"
@@ -57,11 +62,9 @@ class ProbeCell(TableRow):
 
         None where the ACS, a mean of ratios, points the other way than the mean difference.
         """
-        acs = self.value("acs")
-        if self.standing != "supported" or not acs or acs * (self.value("difference") or 0) <= 0:
-            return ""
-        step = 1 + sum(abs(acs) >= bound for bound in STRENGTHS)
-        return f"{'higher' if acs > 0 else 'lower'}-{step}"
+        acs, gap = self.value("acs") or 0.0, self.value("difference") or 0.0
+        is_clear = self.standing == "supported" and acs * gap > 0
+        return tint(self.direction, abs(acs), STRENGTHS) if is_clear else ""
 
     @property
     def acs_words(self) -> str:
@@ -103,14 +106,12 @@ class ProbeCell(TableRow):
     @property
     def evidence(self) -> str:
         """The numbers behind the statement."""
-        low, high = self.value("difference_low"), self.value("difference_high")
-        pairs, templates = int(self.value("n") or 0), int(self.value("n_clusters") or 0)
-        span = ""
-        if low is not None and high is not None:
-            near, far = sorted((abs(low), abs(high)))
-            span = f" ({format_number(near)} to {format_number(far)})" if low * high > 0 else ""
+        low, high = (self.value(end) or 0.0 for end in ("difference_low", "difference_high"))
+        pairs, templates = (int(self.value(count) or 0) for count in ("n", "n_clusters"))
+        ends = " to ".join(map(format_number, sorted((abs(low), abs(high)))))
+        span = f" ({ends})" if low * high > 0 else ""
         return (
-            f"by {format_number(abs(self.value('difference') or 0))}{span} on a scale from 0 to 1, "
+            f"by {format_number(self.size)}{span} on a scale from 0 to 1, "
             f"ACS {self.format_number('acs', signed=True)}, adjusted p {self.p}, "
             f"{format_count(pairs, 'pair')} from {format_count(templates, 'template')}"
         )

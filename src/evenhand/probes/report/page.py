@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.probes.report.matrix_cells import MEANINGS, ProbeCell
+from evenhand.probes.report.matrix_cells import KEY, MEANINGS, ProbeCell
 from evenhand.report import document as doc
-from evenhand.report.charts import Plot, draw, draw_swatches, element
-from evenhand.report.manifest import Fact, list_circumstances, list_commands, read_mapping, read_text
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS
+from evenhand.report.charts import Plot, draw, element
+from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text, read_texts
+from evenhand.report.verdicts import ALPHA, LARGER, TEST_WORDS, tint_legend
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -22,7 +22,6 @@ from evenhand.report.wording import (
     format_p,
     format_percent,
     format_value,
-    show_control_characters,
 )
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 from evenhand.store.run import Run
@@ -61,13 +60,12 @@ class ProbeFindings:
     n_pairs: int
 
     @property
-    def largest(self) -> tuple[ProbeCell, ...]:
+    def largest(self) -> list[ProbeCell]:
         """The cells that are larger than chance: the largest of each axis first, then the others."""
         clear = [cell for cell in self.cells if cell.standing == "supported"]
-        ranked = sorted(clear, key=lambda cell: -abs(cell.value("difference") or 0))
+        ranked = sorted(clear, key=lambda cell: -cell.size)
         firsts = {cell.key[:2]: cell for cell in reversed(ranked)}.values()
-        leading = [cell for cell in ranked if cell in firsts]
-        return (*leading, *(cell for cell in ranked if cell not in leading))
+        return sorted(ranked, key=lambda cell: cell not in firsts)
 
     @property
     def headline(self) -> str:
@@ -81,12 +79,10 @@ class ProbeFindings:
     @property
     def verdict(self) -> str:
         """The headline and the largest difference."""
-        clear = [cell for cell in self.cells if cell.standing == "supported"]
-        if not clear:
+        if not self.largest:
             return f"{self.headline}."
-        first = max(clear, key=lambda cell: abs(cell.value("difference") or 0))
-        statement = first.statement[0].lower() + first.statement[1:]
-        return f"{self.headline}. The largest: {statement}, {first.evidence}."
+        first = self.largest[0]
+        return f"{self.headline}. The largest: m{first.statement[1:]}, {first.evidence}."
 
     @property
     def view_words(self) -> str:
@@ -101,11 +97,8 @@ class ProbeFindings:
         if not self.n_pairs:
             return "No pair could be compared"
         flips = self.run.table("flips").height
-        verb = "gets" if flips == 1 else "get"
-        return (
-            f"{flips:,} of {format_count(self.n_pairs, 'pair')} "
-            f"({format_percent(flips / self.n_pairs)}) {verb} another class when the group changes"
-        )
+        share = f"{format_count(self.n_pairs, 'pair')} ({format_percent(flips / self.n_pairs)})"
+        return f"{flips:,} of {share} {'gets' if flips == 1 else 'get'} another class when the group changes"
 
     @property
     def parity_sentence(self) -> str:
@@ -125,7 +118,7 @@ class ProbeFindings:
 def find_differences(run: Run) -> ProbeFindings:
     """What a probe run found."""
     view = {key: read_text(run.manifest, "view", key) for key in ("pairs", "score")}
-    own = run.table("measures").filter(pl.col("pairs") == view["pairs"], pl.col("score") == view["score"])
+    own = run.table("measures").filter(**view)
     by_pair = own.group_by("corpus", "axis", "group_a", "group_b").agg(pl.col("n_dp").first())
     cells = tuple(ProbeCell(row) for row in own.iter_rows(named=True))
     return ProbeFindings(run, view, cells, int(by_pair["n_dp"].sum() or 0))
@@ -134,10 +127,11 @@ def find_differences(run: Run) -> ProbeFindings:
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings = find_differences(run)
+    question, details = _describe_question(findings)
     cards = [
         doc.Card(
             kicker=f"{cell.words('axis')}, {cell.words('emotion')}",
-            size=f"{abs(cell.value('difference') or 0):.3f}",
+            size=f"{cell.size:.3f}",
             unit="of 1",
             claim=cell.statement,
             evidence=cell.evidence,
@@ -149,8 +143,8 @@ def build_report(run: Run) -> doc.Report:
     tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=MEANINGS)
     return doc.Report(
         run=run,
-        question=f"Does {_model(run)} read the same sentence differently for different groups?",
-        details=_details(findings),
+        question=question,
+        details=details,
         verdicts=(findings.verdict,),
         headline=findings.headline,
         opening=(
@@ -167,10 +161,8 @@ def build_report(run: Run) -> doc.Report:
             _measures(findings),
         ),
         caveats=CAVEATS,
-        notes=[show_control_characters(str(line)) for line in run.manifest.get("warnings", ())][
-            :MOST_WARNINGS
-        ],
-        facts=list(_facts(run)),
+        notes=read_texts(run.manifest, "warnings")[:MOST_WARNINGS],
+        facts=list_facts(run, _own_facts(run)),
         manifest=_MANIFEST,
         tables=_TABLES,
         values={"verdict": findings.verdict, "caveats": list(CAVEATS)},
@@ -178,21 +170,19 @@ def build_report(run: Run) -> doc.Report:
     )
 
 
-def _model(run: Run) -> str:
-    name = show_control_characters(read_text(run.manifest, "name"))
-    return "the embedded emotion classifier" if name == "emotion" else name
-
-
-def _details(findings: ProbeFindings) -> str:
+def _describe_question(findings: ProbeFindings) -> tuple[str, str]:
+    name = read_text(findings.run.manifest, "name")
+    model = "the embedded emotion classifier" if name == "emotion" else name
     corpora, axes, emotions = (
         ", ".join(dict.fromkeys(cell.words(column) for cell in findings.cells))
         for column in ("corpus", "axis", "emotion")
     )
     sentences = findings.run.table("prompts").height
     return (
+        f"Does {model} read the same sentence differently for different groups?",
         f"It read {format_count(sentences, 'sentence')} of {corpora} that differ in the group alone: "
         f"{format_count(findings.n_pairs, 'pair')}, by {axes}. For each pair of groups and each of "
-        f"{emotions}, how strongly it finds the emotion is compared."
+        f"{emotions}, how strongly it finds the emotion is compared.",
     )
 
 
@@ -207,36 +197,35 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
         "0.05 and from 0.15."
     )
     signs = "above 0 the second group of the pair is higher, below 0 the first"
-    key = f"ACS {findings.view_words}; {signs}; * {LARGER}"
+    key = f"ACS {findings.view_words}; {signs}; * {LARGER} after correction; ! demographic parity below 0.80"
     legend = (
-        (draw_swatches("higher-1", "higher-2", "higher-3"), "the second group of the pair is higher"),
-        (draw_swatches("lower-1", "lower-2", "lower-3"), "the first group is higher"),
-        (draw_swatches(""), INCONCLUSIVE),
+        *tint_legend("the second group of the pair is higher", "the first group is higher"),
         (element("b", "!"), "demographic parity below 0.80"),
     )
     matrices = [
         doc.Table(
             title=f"{format_name(corpus)}: {format_name(axis)}",
-            columns=(
+            columns=[
                 doc.Column("Pair", can_sort=False),
                 *(
-                    doc.Column(format_name(cell.key[4]), "num", can_sort=False)
+                    doc.Column(cell.words("emotion"), "num", can_sort=False)
                     for cell in next(iter(lines.values()))
                 ),
-            ),
+            ],
             rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
             style="matrix acs",
             has_wide_numbers=False,
-            frame="wide",
             source="measures",
         )
         for (corpus, axis), lines in tables.items()
     ]
-    notes = (
-        doc.Text(f"{key} after correction; ! demographic parity below 0.80", "note", "md terminal"),
+    blocks: list[doc.Block] = [
+        doc.Text(lede, formats="html"),
+        doc.Legend(legend),
+        *matrices,
+        doc.Text(key, "note", "md terminal"),
         doc.Text(f"{findings.flip_sentence}.", "", "terminal"),
-    )
-    blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *matrices, *notes]
+    ]
     return doc.Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
 
 
@@ -244,7 +233,7 @@ def _matrix_cell(cell: ProbeCell) -> doc.Cell:
     is_known = cell.direction and cell.standing != "missing"
     parity = "!" if cell.is_below_parity else ""
     return doc.Cell(
-        text=cell.format_number("acs", signed=True) or "–",
+        cell.format_number("acs", signed=True) or "–",
         flag=("*" if cell.standing == "supported" else "") + parity,
         note=cell.acs_words,
         detail=f"DP {cell.format_number('dp') or '–'} {parity}".strip(),
@@ -256,29 +245,24 @@ def _matrix_cell(cell: ProbeCell) -> doc.Cell:
 
 def _plots(findings: ProbeFindings) -> doc.Section:
     """Both sides of each pair, the means marked (affective paper, Figures 2 and 3)."""
-    charts = list(draw_intensities(findings, (findings.largest or findings.cells)[:MOST_PLOTS]))
+    view, pairs = findings.view, findings.run.table("pair_scores")
+    kind = "predicted" if view["score"] == "predicted" else "intensity"
+    counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
+    plots = []
+    for cell in (findings.largest or findings.cells)[:MOST_PLOTS]:
+        own = pairs.filter(pl.col(counts), **dict(zip(KEY, cell.key, strict=True)))
+        values = own.select(f"{kind}_a", f"{kind}_b").drop_nulls()
+        plots += [_plot(cell, sorted(values.iter_rows(), key=sum))] if values.height else []
     lede = (
         f"Both sides of each pair, sorted by height, {findings.view_words}; dashed lines are the means. "
         "Where the two colours lie apart, the group decides."
     )
-    blocks = (doc.Text(lede, formats="html"), doc.ChartGrid(charts)) if charts else ()
+    drawing = doc.Chart(element("div", *plots, class_="plots"))
+    blocks = (doc.Text(lede, formats="html"), drawing) if plots else ()
     return doc.Section("plots", "Intensities, pair by pair", blocks, "Intensities")
 
 
-def draw_intensities(findings: ProbeFindings, cells: Sequence[ProbeCell]) -> Iterator[doc.Chart]:
-    """A plot for each cell that has intensities."""
-    view, pairs = findings.view, findings.run.table("pair_scores")
-    kind = "predicted" if view["score"] == "predicted" else "intensity"
-    counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
-    for cell in cells:
-        places = zip(("corpus", "axis", "group_a", "group_b", "emotion"), cell.key, strict=True)
-        own = pairs.filter(*(pl.col(column) == value for column, value in places), pl.col(counts))
-        values = sorted(own.select(f"{kind}_a", f"{kind}_b").drop_nulls().iter_rows(), key=sum)
-        if values:
-            yield _plot(cell, values)
-
-
-def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> doc.Chart:
+def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> Markup:
     points = values[:: max(1, -(-len(values) // MOST_POINTS))]
     left_out = len(values) - len(points)
     plot = Plot(x=(0, max(1, len(points) - 1)), y=(0, 1), width=580, height=170, left=10, top=10)
@@ -302,34 +286,35 @@ def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> doc.Chart:
     )
     dots = Markup("; ").join(element("span", "", class_=f"dot {name}") + words for name, words in keys)
     title = element("b", f"{format_name(emotion).capitalize()}: {cell.pair} ({format_name(corpus)})")
-    return doc.Chart(draw(parts, width=600, height=190, label=label), caption=title + dots + f".{thinned}")
+    caption = element("figcaption", title + dots + f".{thinned}")
+    return element("figure", draw(parts, width=600, height=190, label=label), caption)
 
 
 def _flips(findings: ProbeFindings) -> doc.Section:
     """Some flips of every pair of groups, in turn, so that no pair of groups fills the page."""
     turn = pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
     flips = findings.run.table("flips").with_columns(turn=turn).sort("turn", maintain_order=True)
+
+    def label(side: str) -> doc.Show:
+        return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
+
     # The space tells the heads of both classes apart.
     columns: dict[str, doc.Show] = {
-        "Pair": lambda row: f"{format_name(row['group_a'])} × {format_name(row['group_b'])}",
-        **{"Axis": lambda row: format_name(row["axis"]), "First": "text_a", "Class": _label("a")},
-        **{"Second": "text_b", "Class ": _label("b"), "Ground truth": lambda row: row["emotion"] or "–"},
+        "Pair": lambda row: ProbeCell(row).pair,
+        **{"Axis": doc.words("axis"), "First": "text_a", "Class": label("a")},
+        **{"Second": "text_b", "Class ": label("b"), "Ground truth": lambda row: row["emotion"] or "–"},
     }
-    section = doc.table_section(
+    return doc.table_section(
         "flips",
         "Classes that change with the group",
         f"{findings.flip_sentence}.",
         flips,
         columns,
+        has_lede=True,
         source="flips",
         nav="Changed classes",
         formats="html md",
     )
-    return section if flips.height else replace(section, blocks=(doc.Text(f"{findings.flip_sentence}."),))
-
-
-def _label(side: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
 
 
 def _sets(run: Run) -> doc.Section:
@@ -341,9 +326,9 @@ def _sets(run: Run) -> doc.Section:
         "mean, and Friedman's test.",
         run.table("sets"),
         {
-            **{"Pairs": _words("corpus"), "Axis": _words("axis"), "Emotion": "emotion"},
+            **{"Pairs": doc.words("corpus"), "Axis": doc.words("axis"), "Emotion": "emotion"},
             **{"#Groups": lambda row: str(len(row["groups"])), "#Parity": "dp", "#Spread": "spread"},
-            **{"Highest": _words("highest"), "Lowest": _words("lowest")},
+            **{"Highest": doc.words("highest"), "Lowest": doc.words("lowest")},
             **{"#Adjusted p": lambda row: format_p(row["p_adjusted"]), "#Sets": "n"},
         },
         source="sets",
@@ -352,37 +337,36 @@ def _sets(run: Run) -> doc.Section:
     )
 
 
-def _words(column: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda row: format_name(row[column]) if row[column] else ""
-
-
 def _measures(findings: ProbeFindings) -> doc.Section:
     lede = (
         f"{findings.view_words.capitalize()}. DP: smaller share of the class over the larger. Average delta: "
         "mean absolute difference. p: paired t-test; adjusted over all emotions and pairs of groups. Equal "
         "opportunity: as DP, over sentences that truly have the emotion."
     )
-    columns: dict[doc.Column, Callable[[ProbeCell], doc.AnyCell]] = {
-        doc.Column("Pair"): lambda cell: doc.Cell(
-            text=cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"
+    columns: dict[doc.Column | str, Callable[[ProbeCell], doc.AnyCell]] = {
+        "Pair": lambda cell: doc.Cell(cell.pair, note=f"{cell.words('corpus')}, {cell.words('axis')}"),
+        "Emotion": lambda cell: cell.words("emotion"),
+        "#DP": lambda cell: cell.format_number("dp") or "–",
+        "#Average delta": lambda cell: cell.format_number("avg_delta") or "–",
+        doc.Column("ACS", "num", name="gap"): lambda cell: doc.Cell(
+            cell.format_number("acs", signed=True) or "–",
+            note=f"by mean {cell.contrary}" if cell.contrary else "",
+            is_strong=True,
         ),
-        doc.Column("Emotion"): lambda cell: cell.words("emotion"),
-        doc.Column("DP", "num"): lambda cell: cell.format_number("dp") or "–",
-        doc.Column("Average delta", "num"): lambda cell: cell.format_number("avg_delta") or "–",
-        doc.Column("ACS", "num", name="gap"): _acs_cell,
-        doc.Column("Adjusted p", "num"): lambda cell: cell.p,
-        doc.Column("Effect size", "num"): lambda cell: cell.format_number("effect_size", signed=True) or "–",
-        doc.Column("Equal opportunity", "num"): lambda cell: cell.format_number("opportunity") or "–",
-        doc.Column("Flips", "num"): lambda cell: format_value(cell.row["flips"]),
-        doc.Column("Pairs", "num"): lambda cell: format_value(cell.row["n"]),
+        "#Adjusted p": lambda cell: cell.p,
+        "#Effect size": lambda cell: cell.format_number("effect_size", signed=True) or "–",
+        "#Equal opportunity": lambda cell: cell.format_number("opportunity") or "–",
+        "#Flips": lambda cell: format_value(cell.row["flips"]),
+        "#Pairs": lambda cell: format_value(cell.row["n"]),
         doc.Column("So", "verdict"): lambda cell: cell.verdict,
     }
-    rows = [
-        doc.Row([show(cell) for show in columns.values()], f"{cell.standing} {cell.direction}")
-        for cell in findings.cells
-    ]
-    table = doc.Table(
-        columns=list(columns), rows=rows, source="measures", style="comparisons", frame="wide", formats="html"
+    table = doc.build_table(
+        findings.cells,
+        columns,
+        tone=lambda cell: f"{cell.standing} {cell.direction}",
+        source="measures",
+        style="comparisons",
+        formats="html",
     )
     heads = ("Pairs", "Intensity", "#Cells", "#p below 0.05", "#Larger than chance", "#DP below 0.80")
     ways = doc.Table(
@@ -390,7 +374,6 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         columns=(*heads, "#Largest average delta"),
         rows=list(_ways(findings.run.table("measures"))),
         source="measures",
-        frame="wide",
         formats="html",
     )
     all_ways = (
@@ -399,11 +382,6 @@ def _measures(findings: ProbeFindings) -> doc.Section:
     )
     blocks = (doc.Text(lede, formats="html"), table, ways, doc.Text(all_ways, formats="html"))
     return doc.Section("measures", "Every measure", (*blocks, doc.Template("downloads.html.j2")), "Measures")
-
-
-def _acs_cell(cell: ProbeCell) -> doc.Cell:
-    note = f"by mean {cell.contrary}" if cell.contrary else ""
-    return doc.Cell(text=cell.format_number("acs", signed=True) or "–", is_strong=True, note=note)
 
 
 def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
@@ -416,23 +394,17 @@ def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
             sum(cell.standing == "supported" for cell in cells),
             sum(cell.is_below_parity for cell in cells),
         )
-        yield (str(pairs), str(score), *map(format_value, counts), format_value(part["avg_delta"].max()))
+        yield (str(pairs), str(score), *map(format_value, (*counts, part["avg_delta"].max())))
 
 
-def _facts(run: Run) -> Iterator[Fact]:
+def _own_facts(run: Run) -> Iterator[Fact]:
     identity = read_mapping(run.manifest, "identity")
     pairs = read_mapping(identity, "pairs")
-    facts = (
-        Fact("Classifier", show_control_characters(read_text(run.manifest, "name"))),
-        Fact("Weights", read_text(identity, "classifier", "weights"), is_code=True),
-        *(
-            Fact(f"Pairs {format_name(suite)}", f"version and digest {read_text(pairs, suite)}")
-            for suite in pairs
-        ),
-        Fact("Demographic parity", f"below {PARITY_THRESHOLD:.2f} is marked"),
-        Fact("Correction", read_text(identity, "correction")),
-        Fact("Level of intervals", read_text(identity, "level")),
-        Fact("Seed", read_text(identity, "seed")),
-    )
-    yield from list_commands(run, facts)
-    yield from list_circumstances(run.manifest)
+    yield Fact("Classifier", read_text(run.manifest, "name"))
+    yield Fact("Weights", read_text(identity, "classifier", "weights"), is_code=True)
+    for suite in pairs:
+        yield Fact(f"Pairs {format_name(suite)}", f"version and digest {read_text(pairs, suite)}")
+    yield Fact("Demographic parity", f"below {PARITY_THRESHOLD:.2f} is marked")
+    yield Fact("Correction", read_text(identity, "correction"))
+    yield Fact("Level of intervals", read_text(identity, "level"))
+    yield Fact("Seed", read_text(identity, "seed"))
