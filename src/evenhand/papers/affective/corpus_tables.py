@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import polars as pl
 
@@ -13,7 +14,7 @@ from evenhand.audits.association import normalise_group
 from evenhand.core.errors import InputError
 from evenhand.corpus.scan import CorpusScan, prepare
 from evenhand.papers.affective.prediction_tables import GROUPS
-from evenhand.papers.replication_pages import PaperTable, add_published, load_published
+from evenhand.papers.replication_pages import Exhibit, add_published, load_published
 from evenhand.store.run import Run
 
 NAMES: Final = {
@@ -41,14 +42,10 @@ class Corpora:
         """
         tweets = [f"{SEMEVAL}={path}" for path in self.paths.get(SEMEVAL, ())]
         others = [f"{name}={path}" for name, paths in self.paths.items() for path in paths if name != SEMEVAL]
-        units: dict[str, tuple[Sequence[str], Literal["sentence", "document"]]] = {
-            "corpora": (others, "sentence"),
-            "semeval": (tweets, "document"),
-        }
+        scan = partial(prepare, preset="paper", terms=self.terms)
         return [
-            prepare(named, preset="paper", terms=self.terms, unit=unit, out=folder / place)
-            for place, (named, unit) in units.items()
-            if named
+            *([scan(others, unit="sentence", out=folder / "corpora")] if others else ()),
+            *([scan(tweets, unit="document", out=folder / "semeval")] if tweets else ()),
         ]
 
     def missing(self) -> list[str]:
@@ -70,7 +67,7 @@ def find_corpora(data: Path) -> Corpora:
     return Corpora(paths, next((entry for entry in entries if entry.name == "terms.json"), None))
 
 
-def table_2(runs: Sequence[Run]) -> PaperTable:
+def table_2(runs: Sequence[Run]) -> Exhibit:
     """Size and sentences of each corpus."""
     rows = [
         {"source": "ours", "corpus": name, "size": _bytes(total["bytes"]), "sentences": total["units"]}
@@ -78,7 +75,7 @@ def table_2(runs: Sequence[Run]) -> PaperTable:
         for name, total in run.manifest["corpora"].items()
     ]
     ours = pl.DataFrame(rows, schema={"source": str, "corpus": str, "size": str, "sentences": pl.Int64})
-    return PaperTable(
+    return Exhibit(
         "table_2",
         "Training corpora",
         add_published("affective", "table_2", ours),
@@ -89,13 +86,13 @@ def table_2(runs: Sequence[Run]) -> PaperTable:
     )
 
 
-def table_3(runs: Sequence[Run]) -> PaperTable:
+def table_3(runs: Sequence[Run]) -> Exhibit:
     """How often each emotion occurs."""
     table = pl.concat(run.table("occurrence") for run in runs)
     wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
     wide = wide.rename({"total": "total_affective_words"}).with_columns(source=pl.lit("ours"))
     ours = wide.select(load_published("affective", "table_3").columns)
-    return PaperTable(
+    return Exhibit(
         "table_3",
         "Occurrence of emotions in the corpora",
         add_published("affective", "table_3", ours),
@@ -106,24 +103,16 @@ def table_3(runs: Sequence[Run]) -> PaperTable:
     )
 
 
-def table_4(runs: Sequence[Run]) -> PaperTable:
+def table_4(runs: Sequence[Run]) -> Exhibit:
     """The share of each emotion in a group's co-occurrences."""
-    short = {normalise_group(name): code for name, code in GROUPS.items()}
-    columns = dict(zip(GROUPS.values(), load_published("affective", "table_4").columns[3:], strict=True))
-    schema = {"corpus": str, "emotion": str, "column": str, "percent": pl.Float64}
-    counts = pl.concat(run.table("cooccurrence") for run in runs).select(
-        "corpus", "emotion", "group", "percent"
-    )
-    rows = [
-        (corpus, emotion, columns[code], percent)
-        for corpus, emotion, group, percent in counts.iter_rows()
-        if (code := short.get(normalise_group(group)))
-    ]
-    wide = pl.DataFrame(rows, schema=schema, orient="row").pivot(
-        "column", index=["corpus", "emotion"], values="percent"
-    )
+    printed = load_published("affective", "table_4").columns[3:]
+    columns = dict(zip(map(normalise_group, GROUPS), printed, strict=True))
+    counts = pl.concat(run.table("cooccurrence") for run in runs)
+    names = {group: columns.get(normalise_group(group)) for group in counts["group"].unique()}
+    known = counts.with_columns(column=pl.col("group").replace_strict(names, return_dtype=pl.String))
+    wide = known.drop_nulls("column").pivot("column", index=["corpus", "emotion"], values="percent")
     ours = wide.with_columns(source=pl.lit("ours"))
-    return PaperTable(
+    return Exhibit(
         "table_4",
         "Co-occurrence of emotions with groups, in percent of a group's",
         add_published("affective", "table_4", ours),
@@ -141,7 +130,7 @@ def table_4(runs: Sequence[Run]) -> PaperTable:
 BUILDERS: Final = {"table_2": table_2, "table_3": table_3, "table_4": table_4}
 
 
-def table_5(data: Path) -> PaperTable:
+def table_5(data: Path) -> Exhibit:
     """The fine-tuning data, with the ceiling of single-label accuracy."""
     from evenhand.store.table_files import read_table
     from evenhand.training.semeval import EMOTIONS, prepare_tables
@@ -151,22 +140,19 @@ def table_5(data: Path) -> PaperTable:
         tables = prepare_tables(data)
     except InputError as error:
         published = load_published("affective", "table_5")
-        return PaperTable("table_5", "Fine-tuning data", published, notes=(f"Left out: {error.problem}.",))
+        return Exhibit("table_5", "Fine-tuning data", published, (f"Left out: {error.problem}.",))
     train, valid = read_table(tables.train), read_table(tables.valid)
-    rows = [
-        {
-            "source": "ours",
-            "emotion": emotion,
-            "training": train.filter(pl.col("label") == emotion).height,
-            "validation": valid.filter(pl.col("label") == emotion).height,
-        }
-        for emotion in EMOTIONS
+    sizes = [
+        [table.filter(pl.col("label") == emotion).height for table in (train, valid)] for emotion in EMOTIONS
     ]
+    ours = pl.DataFrame(sizes, schema=["training", "validation"], orient="row").select(
+        pl.lit("ours").alias("source"), pl.Series("emotion", EMOTIONS), pl.all()
+    )
     top = accuracy_ceiling(valid["text"].to_list(), valid["label"].to_list())
-    return PaperTable(
+    return Exhibit(
         "table_5",
         "Fine-tuning data",
-        add_published("affective", "table_5", pl.DataFrame(rows)),
+        add_published("affective", "table_5", ours),
         notes=(
             "Training is the official EI-oc train and dev, validation the released test file, repaired.",
             f"Tweets stand under several emotions: single-label accuracy cannot exceed {top:.3f} on it.",

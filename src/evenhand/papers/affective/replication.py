@@ -104,9 +104,9 @@ class AffectiveReplication:
             spec,
             pairs=[f"{name}:{self.data}" for name in names],
             seed=self.request.seed,
-            device=self.request.device,
-            batch=self.request.batch,
-            offline=self.request.offline,
+            device=self.request.options["device"],
+            batch=self.request.options["batch"],
+            offline=self.request.options["offline"],
             out=folder / safe_file_name(source, "classifier"),
         )
         return prepared.run(progress)

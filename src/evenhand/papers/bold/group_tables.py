@@ -1,9 +1,10 @@
-"""Groups and their prompts (Table 1), and gender polarity, regard, sentiment and toxicity by group."""
+"""Groups and their prompts (Table 1), and what the metrics say by group: the other tables, Figures 2 to 5.
+
+Psycholinguistic norms are in percent or percentage points, all other shares between 0 and 1.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
 from statistics import mean
@@ -19,48 +20,71 @@ from evenhand.papers.bold.labelled_texts import (
     group_by,
     group_rows,
     label_cells,
+    label_gap,
     stack_rows,
 )
-from evenhand.papers.replication_pages import PaperFigure, PaperTable
-from evenhand.papers.svg_figures import (
-    FigureBar,
-    FigurePanel,
-    StackedBar,
-    bars_and_stacks,
-    grouped_bars,
-    horizontal_bars,
-)
+from evenhand.papers.replication_pages import Exhibit, load_published
+from evenhand.papers.svg_figures import POLARITY, bars_and_stacks, draw_panels, horizontal_bars
 from evenhand.stats.intervals import clustered_mean
 from evenhand.suites.bold import merged_groups
 
-COLUMNS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
+_AGGREGATIONS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
 """The paper's name of a way to aggregate, and the output of our metric."""
-_SENTIMENTS = {label: ("sentiment", label) for label in ("negative", "neutral", "positive")}
+_SENTIMENTS = {label: ("sentiment", label) for label in POLARITY}
+_REGARD_GROUPS = (
+    GENDERS,
+    {"African_Americans": "african_american", "European_Americans": "european_american"},
+)
+"""The groups the paper's classifier of regard was made for."""
+_SENTIMENT_FIGURES = {
+    "figure_4": ("religious_ideology", "religious and spiritual belief"),
+    "figure_5": ("political_ideology", "political ideology"),
+}
+"""Domain, and what its groups are."""
+_NORMS = {
+    **{f"{name}_negative": (name, "negative") for name in ("valence", "arousal", "dominance")},
+    **{f"{name}_positive": (name, "positive") for name in ("valence", "arousal", "dominance")},
+    **{name: (name, "present") for name in ("joy", "anger", "sadness", "fear", "disgust")},
+}
+"""The paper's columns of norms, in its order, and the label of our metric each one counts."""
+_GAPS = {
+    "table_4": ("Male minus female prompts", "gender", *GENDERS),
+    "table_6": ("Christianity minus Islam", "religious_ideology", "christianity", "islam"),
+}
+"""Tables of differences between two groups: title, domain, group and baseline."""
+_SHARES: Mapping[str, tuple[str, str, Mapping[str, str] | None]] = {
+    "table_9": (" by race", "race", RACES),
+    "table_10": (" by ideology", "political_ideology", None),
+    "table_11": (", left-wing and right-wing", "political_ideology", None),
+}
+"""Tables of shares: title, domain, and the groups' names in the paper where they are not ours."""
+_THRESHOLDS = (
+    "The paper does not print the cuts that turn a score into a class; ours are on the card of the metric, "
+    "and can be set."
+)
 
 
-def table_1(prompts: Iterable[Prompt]) -> PaperTable:
+def table_1(prompts: Iterable[Prompt]) -> Exhibit:
     """Groups and prompts of the copy that was loaded, beside those of the paper."""
-    sizes = Counter((group.axis, group.name) for prompt in prompts for group in prompt.groups)
-    counts = pl.DataFrame(
-        [(axis, count) for (axis, _), count in sizes.items()],
-        schema={"domain": pl.String, "prompts": pl.Int64},
-        orient="row",
+    rows = [(group.axis, group.name) for prompt in prompts for group in prompt.groups]
+    groups = pl.DataFrame(rows, schema={"domain": pl.String, "group": pl.String}, orient="row")
+    of = groups.group_by("domain", maintain_order=True).agg(
+        pl.col("group").n_unique().alias("groups"), pl.len().alias("prompts")
     )
-    cells = pl.lit("this copy").alias("source"), "domain", "groups", "prompts"
-    of = counts.group_by("domain", maintain_order=True).agg(pl.len().alias("groups"), pl.sum("prompts"))
-    whole = of.select(pl.lit("total").alias("domain"), pl.sum("groups"), pl.sum("prompts"))
-    frame = stack_rows("table_1", pl.concat([of, whole]).select(cells))
-    return PaperTable("table_1", "Groups and prompts", frame)
+    ours = pl.concat([of, of.sum().with_columns(domain=pl.lit("total"))])
+    frame = stack_rows("table_1", ours.select(pl.lit("this copy").alias("source"), pl.all()))
+    return Exhibit("table_1", "Groups and prompts", frame)
 
 
-def table_3(texts: pl.DataFrame) -> PaperTable:
+def table_3(texts: pl.DataFrame) -> Exhibit:
     """Texts classified as male and as female in four merged groups of professions, by three ways."""
-    return PaperTable(
+    # Polars multiplies by 1 / 100, which the rounding makes good.
+    cut = ((pl.col(f"{name}_ratio").mul(100).floor() / 100).round(2) for name in _AGGREGATIONS)
+    frame = stack_rows("table_3", _count_genders(texts).with_columns(cut))
+    return Exhibit(
         "table_3",
         "Texts classified as male and as female, by profession",
-        stack_rows("table_3", group_rows(merge_professions(texts), _counts)).sort(
-            "group", maintain_order=True
-        ),
+        frame.sort("group", maintain_order=True),
         notes=(
             "Male to female ratios are cut, not rounded, to two digits, as in the paper; where no text is "
             "female there is none.",
@@ -80,44 +104,39 @@ def merge_professions(texts: pl.DataFrame) -> pl.DataFrame:
 
 def gender_ratios(texts: pl.DataFrame) -> dict[str, float | None]:
     """Section 6.2: the mean of the four Gender-Max ratios of each source; None where one does not exist."""
-    means: dict[str, float | None] = {}
-    for (source,), frame in group_by(merge_professions(texts), "source").items():
-        ratios = [_count_genders(part, "max")[2] for part in group_by(frame, "group").values()]
-        known = [ratio for ratio in ratios if ratio is not None]
-        means[source] = mean(known) if len(known) == len(ratios) == 4 else None
-    return means
+    counts = _count_genders(texts).group_by("source", maintain_order=True).agg("gender_max_ratio")
+    return {
+        source: mean(ratios) if len(ratios) == 4 and None not in ratios else None
+        for source, ratios in counts.iter_rows()
+    }
 
 
-def figure_2(texts: pl.DataFrame) -> PaperFigure:
+def _count_genders(texts: pl.DataFrame) -> pl.DataFrame:
+    """Texts classified as male, as female, and their ratio, by merged profession and source."""
+    cells: list[pl.Expr] = []
+    for name, column in _AGGREGATIONS.items():
+        male, female = ((pl.col(column) == label).sum().cast(pl.Int64) for label in ("male", "female"))
+        ratio = pl.when(female > 0).then(male / female)
+        cells += (male.alias(f"{name}_male"), female.alias(f"{name}_female"), ratio.alias(f"{name}_ratio"))
+    counts = merge_professions(texts).group_by("group", "source", maintain_order=True)
+    return counts.agg(pl.len().alias("total"), *cells).select("source", pl.all().exclude("source"))
+
+
+def figure_2(texts: pl.DataFrame) -> Exhibit:
     """The share of male minus the share of female texts for every profession, by Gender-Max."""
     of = texts.filter(pl.col("domain") == "profession")
     frame = group_rows(of, _difference).sort("group", maintain_order=True)
     bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
-    return PaperFigure(
+    return Exhibit(
         "figure_2",
         "Male minus female texts in each profession, by Gender-Max",
         frame,
-        grouped_bars({unit: bars}, unit="share", width=12.0, columns=1),
+        svg=draw_panels({unit: bars}, unit="share", width=12.0, columns=1),
         alt="Bars above zero mark professions whose texts are classified as male more often than as female.",
         notes=("Lines are 95 % intervals; a profession's entity is one cluster.",),
         narrow=horizontal_bars(bars, unit=unit),
     )
-
-
-def _counts(texts: pl.DataFrame) -> Row:
-    row: Row = {}
-    for name, column in COLUMNS.items():
-        male, female, ratio = _count_genders(texts, column)
-        cut = None if ratio is None else math.floor(ratio * 100) / 100
-        row |= {f"{name}_male": male, f"{name}_female": female, f"{name}_ratio": cut}
-    return row
-
-
-def _count_genders(texts: pl.DataFrame, column: str) -> tuple[int, int, float | None]:
-    """Texts classified as male, as female, and their ratio."""
-    male, female = (int((texts[column] == label).sum()) for label in ("male", "female"))
-    return male, female, male / female if female else None
 
 
 def _difference(texts: pl.DataFrame) -> Row:
@@ -127,13 +146,12 @@ def _difference(texts: pl.DataFrame) -> Row:
     return estimate_cells("difference", clustered_mean(signed.to_numpy(), known["cluster"].to_numpy()))
 
 
-def table_5(texts: pl.DataFrame) -> PaperTable:
+def table_5(texts: pl.DataFrame) -> Exhibit:
     """The shares of texts with positive and negative regard, in the groups the classifier was made for."""
-    pairs = (GENDERS, {"African_Americans": "african_american", "European_Americans": "european_american"})
     rows: list[Row] = []
     for (source,), frame in group_by(texts, "source").items():
         row: Row = {"source": source}
-        for names in pairs:
+        for names in _REGARD_GROUPS:
             for label in ("positive", "negative"):
                 for group, name in names.items():
                     of = frame.filter(pl.col("group") == group)
@@ -142,75 +160,87 @@ def table_5(texts: pl.DataFrame) -> PaperTable:
     frame = stack_rows("table_5", pl.DataFrame(rows, infer_schema_length=None))
     note = "Regard is the embedded classifier's; the paper's is a BERT of its own."
     title = "Shares of texts with positive and negative regard"
-    return PaperTable("table_5", title, frame, notes=(note,), decimals=3)
+    return Exhibit("table_5", title, frame, notes=(note,), decimals=3)
 
 
-def figure_3(texts: pl.DataFrame) -> PaperFigure:
+def figure_3(texts: pl.DataFrame) -> Exhibit:
     """Sentiment and toxicity in the gender and the race domain."""
-    panels: list[FigurePanel] = []
-    frames = []
-    for title, labels in (
-        ("sentiment", _SENTIMENTS),
-        ("share of toxic texts", {"toxic": ("toxicity", "toxic")}),
-    ):
+    frames: list[pl.DataFrame] = []
+    panels: dict[str, pl.DataFrame] = {}
+    toxic = {"toxic": ("toxicity", "toxic")}
+    for title, labels in (("sentiment", _SENTIMENTS), ("share of toxic texts", toxic)):
         for domain, names in (("gender", GENDERS), ("race", RACES)):
             of = texts.filter(pl.col("domain") == domain)
-            frames.append(group_rows(of, partial(label_cells, labels=labels), names))
-            if labels is _SENTIMENTS:
-                panels.append(FigurePanel(f"{title}, {domain}", stacks=_stacks(frames[-1])))
-            else:
-                panels.append(FigurePanel(f"{title}, {domain}", _bars(frames[-1], "toxic")))
-    return PaperFigure(
+            frame = group_rows(of, partial(label_cells, labels=labels), names)
+            label = pl.format("{}, {}", "group", "source")
+            panels[f"{title}, {domain}"] = _bars(frame, "toxic") if labels is toxic else _stacks(frame, label)
+            frames.append(frame)
+    return Exhibit(
         "figure_3",
         "Sentiment and toxicity by gender and race",
         pl.concat(frames, how="diagonal_relaxed"),
-        bars_and_stacks(panels),
+        svg=bars_and_stacks(panels),
         alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
         notes=("Lines are 95 % intervals; one with an arrow is longer than the panel: see the numbers.",),
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
 
-def sentiment_figure(identifier: str, texts: pl.DataFrame) -> PaperFigure:
+def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
     """Figure 4 or 5: sentiment of texts about beliefs or political ideologies, a panel for each source."""
     domain, words = _SENTIMENT_FIGURES[identifier]
     of = texts.filter(pl.col("domain") == domain)
     frame = group_rows(of, partial(label_cells, labels=_SENTIMENTS))
-    panels = [
-        FigurePanel(source, stacks=_stacks(part, with_source=False))
+    panels = {
+        source: _stacks(frame.filter(pl.col("source") == source), pl.col("group"))
         for source in of["source"].unique(maintain_order=True)
-        for part in [frame.filter(pl.col("source") == source)]
-    ]
-    return PaperFigure(
+    }
+    return Exhibit(
         identifier,
         f"Sentiment by {words}",
         frame,
-        bars_and_stacks(panels),
+        svg=bars_and_stacks(panels),
         alt=f"Shares of negative, neutral and positive texts for each {words}, one panel a source.",
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
 
-_SENTIMENT_FIGURES: Mapping[str, tuple[str, str]] = {
-    "figure_4": ("religious_ideology", "religious and spiritual belief"),
-    "figure_5": ("political_ideology", "political ideology"),
-}
-"""Domain, and what its groups are."""
+def _stacks(shares: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
+    return shares.drop_nulls("negative").select(label.alias("label"), *_SENTIMENTS)
 
 
-def _stacks(shares: pl.DataFrame, *, with_source: bool = True) -> list[StackedBar]:
-    return [
-        StackedBar(
-            f"{row['group']}, {row['source']}" if with_source else row["group"],
-            {label: row[label] for label in _SENTIMENTS},
-        )
-        for row in shares.iter_rows(named=True)
-        if row["negative"] is not None
-    ]
+def _bars(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    ends = {end: f"{column}_{end}" for end in ("low", "high")}
+    return frame.select(label="group", series="source", value=column, **ends)
 
 
-def _bars(frame: pl.DataFrame, column: str) -> list[FigureBar]:
-    return [
-        FigureBar(row["group"], row["source"], row[column], row[f"{column}_low"], row[f"{column}_high"])
-        for row in frame.iter_rows(named=True)
-    ]
+def gap_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
+    """Table 4 or 6: texts of one group minus texts of another in each class, in percentage points."""
+    title, domain, first, second = _GAPS[identifier]
+    rows: list[Row] = []
+    for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
+        a, b = (frame.filter(pl.col("group") == group) for group in (first, second))
+        row: Row = {"source": source, "n": a.height, "n_baseline": b.height}
+        for name, (column, label) in _NORMS.items():
+            row |= estimate_cells(name, label_gap(a, b, column, label), scale=100.0)
+        rows.append(row)
+    frame = stack_rows(identifier, pl.DataFrame(rows, infer_schema_length=None))
+    title = f"{title}: texts in each class, percentage points"
+    return Exhibit(identifier, title, frame, notes=(_THRESHOLDS,))
+
+
+def share_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
+    """Table 9, 10 or 11: texts in each class by group, in percent."""
+    title, domain, names = _SHARES[identifier]
+    if names is None:
+        names = {name: name for name in load_published("bold", identifier)["group"]}
+    of = texts.filter((pl.col("domain") == domain) & pl.col("group").is_in(list(names)))
+    ours = group_rows(of, partial(label_cells, labels=_NORMS, scale=100.0), names)
+    means = ours.group_by("group", maintain_order=True).agg(
+        pl.col("total").max(), pl.col(list(_NORMS)).mean()
+    )
+    both = pl.concat([ours, means.with_columns(source=pl.lit("mean"))], how="diagonal_relaxed")
+    order = pl.col("group").replace_strict(list(names.values()), list(range(len(names))), default=None)
+    frame = stack_rows(identifier, both).sort(order, maintain_order=True)
+    note = "The row `mean` is the plain mean over our sources, as the paper's is over its six."
+    return Exhibit(identifier, f"Texts in each class{title}, percent", frame, notes=(note, _THRESHOLDS))

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 
 from evenhand.core.records import Estimate, Mention
-from evenhand.papers.replication_pages import PaperTable, add_published
+from evenhand.papers.replication_pages import Exhibit, add_published
 from evenhand.stats.contrasts import clustered_proportion_difference
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.results import Difference
-from evenhand.store.run import Run
 from evenhand.text.rendering import mask_mentions
 
 OUTPUTS = {
@@ -26,7 +25,7 @@ OUTPUTS = {
         for name in ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
     },
 }
-"""A metric and its output, and the column its labels get; ``COLUMN_value`` holds the scores."""
+"""A metric and its output, and the column its labels get."""
 METRICS = tuple(dict.fromkeys(metric for metric, _ in OUTPUTS))
 GENDERS = {"American_actors": "male", "American_actresses": "female"}
 RACES = {
@@ -38,39 +37,14 @@ RACES = {
 EACH = 2
 """Texts shown for a source and a label."""
 _LABELS = (
-    ("negative sentiment", "sentiment_value", "sentiment", "negative", None),
-    ("negative regard", "regard_value", "regard", "negative", None),
-    ("toxic", "toxicity_value", "toxicity", "toxic", None),
-    ("male", "max_value", "max", "male", "profession"),
-    ("female", "max_value", "max", "female", "profession"),
+    ("negative sentiment", "sentiment", "negative", None),
+    ("negative regard", "regard", "negative", None),
+    ("toxic", "toxicity", "toxic", None),
+    ("male", "max", "male", "profession"),
+    ("female", "max", "female", "profession"),
 )
 _LOWEST_FIRST = frozenset({"negative", "male"})
 Row = dict[str, object]
-
-
-def labelled_texts(run: Run, source: str) -> pl.DataFrame:
-    """source, domain, group, cluster, prompt, text, mentions, then label and value of every output."""
-    prompts = run.table("prompts").explode("groups").unnest("groups")
-    prompts = prompts.select(
-        pl.col("id").alias("prompt_id"),
-        pl.col("axis").alias("domain"),
-        pl.col("name").alias("group"),
-        "cluster",
-        pl.col("text").alias("prompt"),
-        "mentions",
-    )
-    completions = run.table("generations").select(pl.col("id").alias("text_id"), "prompt_id", "text")
-    texts = prompts.join(completions, on="prompt_id", how="inner", maintain_order="left")
-    metric, scores = pl.col("metric").str.split("=").list.first(), run.table("scores")
-    labels = scores.select("text_id").unique(maintain_order=True)
-    for (name, output), column in OUTPUTS.items():
-        of = scores.filter((metric == name) & (pl.col("output") == output)).select(
-            "text_id", pl.col("label").alias(column), pl.col("value").alias(f"{column}_value")
-        )
-        labels = labels.join(of, on="text_id", how="left", maintain_order="left")
-    return texts.join(labels, on="text_id", how="left", maintain_order="left").with_columns(
-        source=pl.lit(source)
-    )
 
 
 def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
@@ -117,11 +91,13 @@ def group_rows(
     texts: pl.DataFrame, cells: Callable[[pl.DataFrame], Row], names: Mapping[str, str] | None = None
 ) -> pl.DataFrame:
     """One row per group and source: its texts' number and cells; ``names`` says what groups are called."""
+    # Without texts there are columns all the same.
+    parts = group_by(texts, "group", "source") or {("", ""): texts}
     rows = [
         {"source": source, "group": (names or {}).get(group, group), "total": frame.height, **cells(frame)}
-        for (group, source), frame in group_by(texts, "group", "source").items()
+        for (group, source), frame in parts.items()
     ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+    return pl.DataFrame(rows, infer_schema_length=None).filter(pl.col("source") != "")
 
 
 def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
@@ -129,25 +105,22 @@ def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
     return add_published("bold", table, ours).select(ours.columns)
 
 
-def table_7(texts: pl.DataFrame) -> PaperTable:
+def table_7(texts: pl.DataFrame) -> Exhibit:
     """For each source the texts with the most extreme scores of a label; people's names read [Person]."""
     columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
-    rows: list[Row] = []
+    rows: list[tuple[object, ...]] = []
     for (source,), frame in group_by(texts, "source").items():
-        for name, value, column, label, domain in _LABELS:
-            of = frame.filter(pl.col(column) == label)
-            if domain:
-                of = of.filter(pl.col("domain") == domain)
-            extremes = of.sort(value, "text_id", descending=[label not in _LOWEST_FIRST, False]).head(EACH)
-            for row in extremes.iter_rows(named=True):
+        for name, column, label, domain in _LABELS:
+            of = frame.filter(pl.col(column) == label, pl.col("domain") == domain if domain else True)
+            value, is_highest_first = f"{column}_value", label not in _LOWEST_FIRST
+            for row in of.sort(value, "text_id", descending=[is_highest_first, False]).head(EACH).to_dicts():
                 mentions = [Mention(**mention) for mention in row["mentions"] or ()]
                 text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
-                cells = (source, row["domain"], text, name, row[value])
-                rows.append(dict(zip(columns, cells, strict=True)))
-    return PaperTable(
+                rows.append((source, row["domain"], text, name, row[value]))
+    return Exhibit(
         "table_7",
         "The most extreme texts of every source and label",
-        pl.DataFrame(rows, schema=columns),
+        pl.DataFrame(rows, schema=columns, orient="row"),
         notes=(
             "These texts may offend: they are the evidence behind the counts, and nobody's opinion.",
             "A dash marks where the prompt ends. The name of the person a text is about is redacted here; "

@@ -9,13 +9,11 @@ import polars as pl
 from evenhand.annotate.label_set import read_label_set
 from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE
-from evenhand.papers.replication_pages import PaperTable, add_published
+from evenhand.papers.replication_pages import Exhibit, add_published
 from evenhand.stats.method_ratings import MethodRating, compare_methods
 from evenhand.store.table_files import read_table
 
 QUESTIONS = ("bias", "readability", "coherence")
-
-
 NAMES = {"biased": "bias", "readable": "readability", "coherent": "coherence"}
 """The questions of the shipped task `likert`, and what the paper calls them."""
 
@@ -33,15 +31,15 @@ def read_reader_answers(path: Path) -> pl.DataFrame:
     return table
 
 
-def table_6(answers: pl.DataFrame) -> PaperTable:
+def table_6(answers: pl.DataFrame) -> Exhibit:
     """Means by mode and question, each against the baseline over the participants who read both."""
-    rows: list[dict[str, object]] = []
     ratings = {question: _compare_modes(answers, question) for question in QUESTIONS}
-    for mode in answers["mode"].unique(maintain_order=True):
-        for question in QUESTIONS:
-            row: dict[str, object] = {"source": "study", "mode": mode, "question": question}
-            rows.append(row | _rating_cells(ratings[question].get(mode)))
-    return PaperTable(
+    rows = [
+        {"source": "study", "mode": mode, "question": question, **_rating_cells(ratings[question].get(mode))}
+        for mode in answers["mode"].unique(maintain_order=True)
+        for question in QUESTIONS
+    ]
+    return Exhibit(
         id="table_6",
         title="Readers' answers from 1 to 7",
         frame=add_published("political", "table_6", pl.DataFrame(rows, infer_schema_length=None)),

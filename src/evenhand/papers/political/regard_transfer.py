@@ -14,7 +14,7 @@ from evenhand.audits.mitigation_sweep import MitigationSweep, SweepCondition
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.bias_tables import estimate_columns
 from evenhand.papers.political.conditions import FILE
-from evenhand.papers.replication_pages import PaperTable
+from evenhand.papers.replication_pages import Exhibit
 from evenhand.run_options import AuditOptions
 from evenhand.store.run import Run
 
@@ -46,9 +46,9 @@ def regard_changes(study: MitigationSweep, name: str, folder: Path, progress: Pr
     return _rows(name, before, after, changed)
 
 
-def regard_table(rows: pl.DataFrame) -> PaperTable:
+def regard_table(rows: pl.DataFrame) -> Exhibit:
     """The gaps of all models."""
-    return PaperTable(
+    return Exhibit(
         id="regard",
         title="Beyond politics: gaps in regard before and after",
         frame=rows,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -38,8 +37,9 @@ from evenhand.papers.political.judged_texts import ConditionTables, measure_cond
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
 from evenhand.papers.political.regard_transfer import find_head, regard_changes, regard_study, regard_table
 from evenhand.papers.political.umap_figure import figure_2
-from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins
+from evenhand.papers.replicate import RUNS, ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, Replication
+from evenhand.papers.sources import PaperSource, refuse_twins
 from evenhand.run_options import AuditOptions
 from evenhand.store.cache import cached_table, run_key
 from evenhand.store.run import Run
@@ -71,7 +71,7 @@ _REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoliticalSource(PaperSource):
     """A model and the modes it can write in."""
 
@@ -81,30 +81,31 @@ class PoliticalSource(PaperSource):
 
 @dataclass(frozen=True, slots=True)
 class ModelResults:
-    """The runs and tables of one model."""
+    """The runs of one model by condition, and their tables."""
 
     source: PoliticalSource
     runs: Mapping[str, Run]
-    swept_runs: Mapping[str, Run]
-    """The mode whose strength is varied, at every strength."""
-    varied_runs: Mapping[str, Run]
-    """Modes at other values of an option."""
+    """Modes, the swept mode at other strengths, and modes at other values of an option."""
     tables: ConditionTables
     price: pl.DataFrame
     paces: pl.DataFrame
 
     def distances(self) -> pl.DataFrame:
-        """The distances of what the model wrote, and of prompt and text together."""
-        own = join_distances(self.runs).with_columns(pl.lit("continuation").alias("reads"))
+        """The distances of what the model wrote in every mode, and of prompt and text together."""
+        runs = {name: self.runs[name] for name in self.source.modes.conditions}
+        own = join_distances(runs).with_columns(reads=pl.lit("continuation"))
         return pl.concat([own, self.tables.full])
 
-    def curve(self) -> pl.DataFrame:
-        """Overall bias and perplexity by the strength of the swept mode."""
-        known = {VANILLA: 0.0, self.source.modes.swept_mode or "": CalibrationConfig().strength}
-        strengths = {
-            name: known[name] if name in known else float(name.rpartition(" ")[2]) for name in self.swept_runs
-        }
-        return tradeoff_curve(join_distances(self.swept_runs), self.price, strengths)
+    def curve(self) -> pl.DataFrame | None:
+        """Overall bias and perplexity by the strength of the swept mode, if it was swept."""
+        mode = self.source.modes.swept_mode
+        own = {condition.name: at for at, condition in zip(STRENGTHS, _sweep(self.source), strict=False)}
+        if mode is None or not own.keys() <= self.runs.keys():
+            return None
+        strengths = {VANILLA: 0.0, **own, mode: CalibrationConfig().strength}
+        return tradeoff_curve(
+            join_distances({name: self.runs[name] for name in strengths}), self.price, strengths
+        )
 
     def with_source(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table of the model with its name as first column."""
@@ -125,10 +126,7 @@ class PoliticalReplication:
         """What the numbers depend on."""
         return {
             "sources": {
-                source.name: {
-                    "model": source.model.ref.identity(),
-                    "modes": [condition.name for condition in source.modes.conditions],
-                }
+                source.name: {"model": source.model.ref.identity(), "modes": list(source.modes.conditions)}
                 for source in self.sources
             },
             "exhibits": list(self.request.exhibits),
@@ -191,16 +189,17 @@ class PoliticalReplication:
         if "table_6" in wanted and self.answers is not None:
             yield table_6(self.answers)
         if results:
-            yield from self._of_models(results, wanted)
+            yield from self._build_model_exhibits(results, wanted)
         if "mixtures" in wanted:
-            files = mixture_files({source.name: source.spec for source in self.sources})
-            yield mixtures_table(files, execution)
+            yield mixtures_table(mixture_files(self._specs()), execution)
         if "regard" in wanted:
             yield self._regard(folder, progress)
         if "judges" in wanted and self.judges:
             yield self.judges.table(folder / RUNS / "judges", progress)
 
-    def _of_models(self, results: Sequence[ModelResults], wanted: Sequence[str]) -> Iterator[Exhibit]:
+    def _build_model_exhibits(
+        self, results: Sequence[ModelResults], wanted: Sequence[str]
+    ) -> Iterator[Exhibit]:
         def stack(table: Callable[[ModelResults], pl.DataFrame]) -> pl.DataFrame:
             return pl.concat(one.with_source(table(one)) for one in results)
 
@@ -208,7 +207,8 @@ class PoliticalReplication:
         judge, first = self._judge(), results[0]
         if "table_2" in wanted:
             yield table_2(distances, changes, judge)
-        if curves := [one.with_source(one.curve()) for one in results if one.swept_runs]:
+        if "table_3" in wanted:
+            curves = [one.with_source(curve) for one in results if (curve := one.curve()) is not None]
             modes = {one.source.name: one.source.modes.swept_mode or "none" for one in results}
             yield table_3(pl.concat(curves), changes, modes, judge)
         if "table_5" in wanted:
@@ -216,70 +216,50 @@ class PoliticalReplication:
             price, paces = stack(lambda one: one.price).filter(is_shown), stack(lambda one: one.paces)
             yield table_5(distances, changes, price, paces, judge)
         for option in self._options_to_vary(first.source):
-            varied = first.with_source(join_distances({**first.runs, **first.varied_runs}))
+            varied = first.with_source(join_distances(first.runs))
             modes_of = {first.source.name: first.source.modes}
             yield option_table(option, modes_of, varied, changes, first.with_source(first.price), judge)
         if "figure_2" in wanted:
-            texts = {name: read_judged_texts(run) for name, run in first.runs.items()}
+            texts = {name: read_judged_texts(first.runs[name]) for name in first.source.modes.conditions}
             yield figure_2(texts, first.source.name, self.request.execution(), self.request.seed)
 
     def _measure(self, source: PoliticalSource, folder: Path, progress: Progress) -> ModelResults:
         study, inside = self._study(source), folder / RUNS / source.folder
-        runs, own, mode = study.runs(inside, progress), inside / MEASURED_FOLDER, source.modes.swept_mode
-        main = {name: runs[name] for name in source.modes.names}
-        other = {condition.name for condition in list_conditions(self._options_to_vary(source), source.modes)}
-        varied = {name: run for name, run in runs.items() if name in other}
-        extra = {name: run for name, run in runs.items() if name not in main.keys() | other}
-        swept = {VANILLA: runs[VANILLA], **extra, mode: runs[mode]} if extra and mode else {}
-        tables = measure_conditions(
-            runs,
-            whole=list(main) if "table_2" in self._exhibits() else (),
-            folder=own,
-            request=self.request,
-            progress=progress,
-        )
+        runs, own, main = study.runs(inside, progress), inside / MEASURED_FOLDER, source.modes.conditions
+        whole = main if "table_2" in self._exhibits() else ()
+        tables = measure_conditions(runs, whole=whole, folder=own, request=self.request, progress=progress)
         price = study.compute_costs(runs, own, source.spec, progress)
-        return ModelResults(source, main, swept, varied, tables, price, self._paces(study, main, own))
+        schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
+        paces = [pl.DataFrame(schema=schema)]
+        for condition in main.values() if "table_5" in self._exhibits() else ():
+            # Timed while nothing else runs.
+            def measure(condition: SweepCondition = condition) -> pl.DataFrame:
+                pace = (condition.name, study.measure_throughput(condition))
+                return pl.DataFrame([pace], schema=schema, orient="row")
 
-    def _paces(self, study: MitigationSweep, runs: Mapping[str, Run], folder: Path) -> pl.DataFrame:
-        """Tokens per second of every mode, timed while nothing else runs."""
-        schema = {"condition": pl.String, "tokens_per_second": pl.Float64}
-
-        def measure(condition: SweepCondition) -> pl.DataFrame:
-            return pl.DataFrame(
-                [(condition.name, study.measure_throughput(condition))], schema=schema, orient="row"
-            )
-
-        tables = [
-            cached_table(folder / "pace", one.folder, run_key(runs[one.name]), partial(measure, one))
-            for one in study.conditions
-            if one.name in runs and "table_5" in self._exhibits()
-        ]
-        return pl.concat([pl.DataFrame(schema=schema), *tables])
+            key = run_key(runs[condition.name])
+            paces.append(cached_table(own / "pace", condition.folder, key, measure))
+        return ModelResults(source, runs, tables, price, pl.concat(paces))
 
     def _regard(self, folder: Path, progress: Progress) -> Exhibit:
         """The table of regard of the models that have a head for it."""
-        heads = [(source, find_head(self.request.data, source.name)) for source in self.sources]
-        return regard_table(
-            pl.concat(
-                regard_changes(
-                    regard_study(source.model, source.spec, head, self._options(), self.request.jobs),
-                    source.name,
-                    folder / RUNS / source.folder / "regard",
-                    progress,
-                )
-                for source, head in heads
-                if head is not None
-            )
-        )
+        tables = []
+        for source in self.sources:
+            if head := find_head(self.request.data, source.name):
+                study = regard_study(source.model, source.spec, head, self._options(), self.request.jobs)
+                inside = folder / RUNS / source.folder / "regard"
+                tables.append(regard_changes(study, source.name, inside, progress))
+        return regard_table(pl.concat(tables))
 
     def _study(self, source: PoliticalSource) -> MitigationSweep:
-        conditions = [*source.modes.conditions, *list_conditions(self._options_to_vary(source), source.modes)]
-        mode = source.modes.swept_mode
-        if mode and "table_3" in self._exhibits():
-            conditions += sweep_conditions(mode, STRENGTHS, source.modes.options(mode))[1:]
+        varied = list_conditions(self._options_to_vary(source), source.modes)
+        swept = _sweep(source) if "table_3" in self._exhibits() else []
         return MitigationSweep(
-            source.model, tuple(conditions), self._options(), spec=source.spec, jobs=self.request.jobs
+            source.model,
+            (*source.modes.conditions.values(), *varied, *swept),
+            self._options(),
+            spec=source.spec,
+            jobs=self.request.jobs,
         )
 
     def _options(self) -> AuditOptions:
@@ -302,13 +282,16 @@ class PoliticalReplication:
         """Whether no model has what an exhibit needs: a mode, a head, or texts of mixtures."""
         if not self.sources:
             return {}
-        specs = {source.name: source.spec for source in self.sources}
+        specs = self._specs()
         return {
             "table_3": not any(source.modes.swept_mode for source in self.sources),
             **{name: not list_option_values(name, self.sources[0].modes) for name in OPTION_VALUES},
             "mixtures": not mixture_files(specs),
             "regard": not any(find_head(self.request.data, name) for name in specs),
         }
+
+    def _specs(self) -> dict[str, str]:
+        return {source.name: source.spec for source in self.sources}
 
     def _options_to_vary(self, source: PoliticalSource) -> list[str]:
         """The options that are varied: on the first model, as Figure 2 is of it."""
@@ -336,10 +319,17 @@ def prepare(request: ReplicationRequest) -> PoliticalReplication:
     sources = []
     for name, spec in specs:
         model = registry.create_model(spec, {}, execution)
-        sources.append(PoliticalSource(name, model, spec, find_conditions(model, request.data, name=name)))
+        modes = find_conditions(model, request.data, name=name)
+        sources.append(PoliticalSource(name, model, spec=spec, modes=modes))
     answers = read_reader_answers(request.human) if request.human else None
     judges = Judges.find(request) if "judges" in request.exhibits else None
     return PoliticalReplication(tuple(sources), request, answers, judges)
+
+
+def _sweep(source: PoliticalSource) -> Sequence[SweepCondition]:
+    """The swept mode of a source at every strength."""
+    mode = source.modes.swept_mode
+    return sweep_conditions(mode, STRENGTHS, source.modes.conditions[mode].options)[1:] if mode else ()
 
 
 def _subset() -> str:

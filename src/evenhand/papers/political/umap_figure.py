@@ -10,11 +10,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.spatial.distance import cdist
 
 from evenhand.audits.mitigation_cost import VANILLA
 from evenhand.core.records import Execution
 from evenhand.core.seeds import make_generator
-from evenhand.papers.replication_pages import PaperFigure
+from evenhand.papers.replication_pages import Exhibit
 from evenhand.papers.svg_figures import open_canvas, to_svg
 from evenhand.text.word_tokens import split_words
 from evenhand.text.word_vectors import load_embedded_vectors
@@ -45,17 +46,17 @@ class EmbeddingPanel(NamedTuple):
         return f"{self.name}: silhouette {known}"
 
 
-def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> PaperFigure:
+def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> Exhibit:
     """The four panels of one source, from ``text`` and ``label`` of its indirect texts by condition."""
     panels = _panels(texts, execution, seed)
     is_small = all(len(panel.sides) < LEAST for panel in panels)
     why = f"fewer than {LEAST} texts a panel" if is_small else NO_UMAP
     missing = (mode for mode in ("embedding", "classifier") if mode not in texts)
-    return PaperFigure(
+    return Exhibit(
         id="figure_2",
         title=f"Texts of {source} by the judge's side, projected",
         frame=pl.concat(map(_rows, panels)),
-        svg=_drawing(panels),
+        svg=_draw(panels),
         alt="; ".join(panel.title for panel in panels),
         notes=(
             "Silhouettes are taken before the projection, between the two sides the judge gives the texts: 0 "
@@ -74,9 +75,7 @@ def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
     if len(names) < 2 or sizes.min() < 2:
         return None
     points = vectors.astype(np.float64)
-    squares = (points**2).sum(axis=1)
-    gaps = np.sqrt(np.maximum(squares[:, None] + squares[None] - 2 * points @ points.T, 0))
-    np.fill_diagonal(gaps, 0.0)
+    gaps = cdist(points, points)
     sums = np.column_stack([gaps[:, codes == code].sum(axis=1) for code in range(len(names))])
     at = np.arange(len(codes))
     own = sums[at, codes] / (sizes[codes] - 1)
@@ -88,11 +87,12 @@ def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
 
 
 def _panels(texts: Mapping[str, pl.DataFrame], execution: Execution, seed: int) -> list[EmbeddingPanel]:
+    judge = partial(_judge_vectors, execution=execution)
     readers: tuple[tuple[str, str, Callable[[Sequence[str]], Matrix]], ...] = (
         ("(a) baseline, word vectors", VANILLA, _word_vectors),
-        ("(b) baseline, judge", VANILLA, partial(_judge_vectors, execution=execution)),
-        ("(c) embedding, judge", "embedding", partial(_judge_vectors, execution=execution)),
-        ("(d) classifier, judge", "classifier", partial(_judge_vectors, execution=execution)),
+        ("(b) baseline, judge", VANILLA, judge),
+        ("(c) embedding, judge", "embedding", judge),
+        ("(d) classifier, judge", "classifier", judge),
     )
     panels = []
     for name, condition, read in readers:
@@ -133,27 +133,19 @@ def _umap(vectors: Matrix, seed: int) -> npt.NDArray[np.float64] | None:
 
 
 def _rows(panel: EmbeddingPanel) -> pl.DataFrame:
-    places = [(None, None)] * len(panel.sides) if panel.places is None else panel.places.tolist()
-    return pl.DataFrame(
-        [
-            (panel.name, side, x, y, panel.silhouette)
-            for side, (x, y) in zip(panel.sides, places, strict=True)
-        ],
-        schema={
-            **dict.fromkeys(("panel", "side"), pl.String()),
-            **dict.fromkeys(("x", "y", "silhouette"), pl.Float64()),
-        },
-        orient="row",
-    )
+    x, y = (None, None) if panel.places is None else panel.places.T
+    kinds = {"panel": pl.String, "side": pl.String, **dict.fromkeys(("x", "y", "silhouette"), pl.Float64)}
+    columns = {"panel": panel.name, "side": panel.sides, "x": x, "y": y, "silhouette": panel.silhouette}
+    return pl.DataFrame(columns, schema=kinds)
 
 
-def _drawing(panels: Sequence[EmbeddingPanel]) -> str:
-    with open_canvas(4, columns=2, width=4.5, height=4.0) as (canvas, axes):
+def _draw(panels: Sequence[EmbeddingPanel]) -> str:
+    titles = [panel.title for panel in panels] + [""] * (4 - len(panels))
+    with open_canvas(titles, columns=2, width=4.5, height=4.0) as (canvas, axes):
         for axis in axes:
             axis.set_xticks([])
             axis.set_yticks([])
         for axis, panel in zip(axes, panels, strict=False):
-            axis.set_title(panel.title, loc="left", fontsize=10)
             for side, colour in COLOURS.items():
                 if panel.places is not None:
                     places = panel.places[np.asarray(panel.sides) == side]
