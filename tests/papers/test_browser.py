@@ -42,7 +42,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     claim = PaperClaim(
         "6.2", "toxic texts", "many words of the paper " * 6, "0.10 % [0.05 %, 0.20 %], n = 1,234"
     )
-    found = Replication("bold", "T", "C", (Exhibit("table_5", "T", table), figure), claims=(claim,))
+    found = Replication("T", "C", (Exhibit("table_5", "T", table), figure), claims=(claim,))
     path: Path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(html_page(found), encoding="utf-8")
     return path.as_uri()

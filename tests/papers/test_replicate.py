@@ -35,7 +35,6 @@ class _Prepared:
         drawn = bars(("m", "s", 1.0, 0.5, 1.5), ("n", "s", None, None, None))
         svg = svg_figures.draw_panels({"a": drawn}, unit="%")
         return Replication(
-            paper="bold",
             title="A title",
             citation="A citation",
             exhibits=(
@@ -53,11 +52,11 @@ class _Prepared:
 
 @pytest.fixture
 def paper(monkeypatch):
-    module = ModuleType("evenhand.papers.bold")
+    module = ModuleType("evenhand.papers.bold.replication")
     module.EXHIBITS = ("table_1", "table_3", "figure_2")
     module.requests = []
     module.prepare = lambda request: (module.requests.append(request), _Prepared())[1]
-    monkeypatch.setitem(sys.modules, "evenhand.papers.bold", module)
+    monkeypatch.setitem(sys.modules, "evenhand.papers.bold.replication", module)
     return module
 
 
@@ -139,7 +138,7 @@ def test_missing_is_a_dash_never_zero():
 def _page(table, narrow=""):
     drawn = svg_figures.horizontal_bars(bars(("m", "s", 1.0, None, None)), unit="x")
     figure = Exhibit("figure_2", "Bars", pl.DataFrame({"a": [1]}), svg=drawn, alt="bars", narrow=narrow)
-    return html_page(Replication("bold", "T", "C", (Exhibit("table_3", "S", table), figure)))
+    return html_page(Replication("T", "C", (Exhibit("table_3", "S", table), figure)))
 
 
 def test_wide_tables_use_the_window_say_that_they_go_on_and_are_printed_sideways():

@@ -172,7 +172,7 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
         if cast("Mapping[str, object]", options)[option] and paper != only:
             flag = f"--{option.replace('_', '-')}"
             raise InputError(f"replicate {paper} {differs}", expected=f"{flag} with {only}", fix=fix)
-    module = import_module(f"evenhand.papers.{paper}")
+    module = import_module(f"evenhand.papers.{paper}.replication")
     out = options["out"]
     suite = options["suite"]  # FILE, or regard:FILE as an audit takes it
     request = ReplicationRequest(

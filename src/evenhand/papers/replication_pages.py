@@ -73,7 +73,6 @@ class PaperClaim:
 class Replication:
     """All that one paper's replication shows."""
 
-    paper: str
     title: str
     """What was replicated, on which sources, in a sentence."""
     citation: str
@@ -96,9 +95,12 @@ def load_published(paper: str, table: str) -> pl.DataFrame:
     return frame.select(source.alias("source"), pl.all().exclude("source", "model"))
 
 
-def add_published(paper: str, table: str, ours: pl.DataFrame) -> pl.DataFrame:
-    """The paper's rows and then ours, with the columns of both."""
-    return pl.concat([load_published(paper, table), ours], how="diagonal_relaxed")
+def build_table(
+    paper: str, identifier: str, title: str, ours: pl.DataFrame, *notes: str, decimals: int = 2
+) -> Exhibit:
+    """A table of the paper: its rows and then ours, with the columns of both."""
+    frame = pl.concat([load_published(paper, identifier), ours], how="diagonal_relaxed")
+    return Exhibit(identifier, title, frame, notes, decimals)
 
 
 ROWS_SHOWN = 500

@@ -56,12 +56,13 @@ def draw_panels(
     height: float = 3.2,
     top: float | None = None,
     across: int = 6,
+    lying: bool = False,
 ) -> str:
     """An SVG with a panel for each title: stacks, or bars side by side for each series.
 
     Bars have the columns ``label``, ``series``, ``value``, ``low`` and ``high``; stacks have ``label``,
     ``negative``, ``neutral`` and ``positive``. ``width`` and ``height`` are those of one panel, in inches;
-    ``top`` is where every panel's scale ends, above 0.
+    ``top`` is where every panel's scale ends, above 0. The key has ``across`` columns.
     """
     stacks = {title for title, panel in panels.items() if "negative" in panel.columns}
     bars = [panel.select("series") for title, panel in panels.items() if title not in stacks]
@@ -71,8 +72,8 @@ def draw_panels(
             if title in stacks:
                 draw_stacks(axis, panel)
             else:
-                _draw_bars(axis, panel, colours)
-            axis.set_ylabel(unit, fontsize=8)
+                _draw_bars(axis, panel, colours, lying=lying)
+            (axis.set_xlabel if lying else axis.set_ylabel)(unit, fontsize=8)
             if top is not None:
                 axis.set_ylim(0, top)
         _key(canvas, POLARITY if stacks else {}, place="outside upper left")
@@ -83,12 +84,7 @@ def draw_panels(
 def horizontal_bars(bars: pl.DataFrame, *, unit: str) -> str:
     """An SVG for a narrow screen: labels under each other, a bar to the right or left for each series."""
     height = 0.8 + 0.13 * bars.height + 0.08 * bars["label"].n_unique()
-    with open_canvas([""], width=NARROW, height=height) as (canvas, axes):
-        colours = _series(bars)
-        _draw_bars(axes[0], bars, colours, lying=True)
-        axes[0].set_xlabel(unit, fontsize=8)
-        _key(canvas, colours, across=2)
-        return to_svg(canvas)
+    return draw_panels({"": bars}, unit=unit, columns=1, width=NARROW, height=height, across=2, lying=True)
 
 
 @contextmanager

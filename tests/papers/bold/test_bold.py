@@ -12,7 +12,6 @@ from evenhand.papers.bold import (
     claims,
     group_tables,
     human_validation,
-    labelled_texts,
     replication,
 )
 from evenhand.papers.replicate import prepare
@@ -124,7 +123,7 @@ def test_figures_hold_their_numbers():
 
 def test_extreme_texts_are_redacted_and_behind_a_notice():
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
-    table = labelled_texts.table_7(texts(("gender", "American_actors", labels)))
+    table = group_tables.table_7(texts(("gender", "American_actors", labels)))
     assert table.is_offensive
     assert table.frame["text"].to_list() == ["[Person] is – a pilot"]
     assert table.frame["label"].to_list() == ["negative sentiment"]
@@ -140,7 +139,7 @@ def test_extreme_texts_are_redacted_and_behind_a_notice():
 def test_names_are_redacted_and_nothing_else(text, shown):
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
     frame = texts(("gender", "American_actors", labels)).with_columns(text=pl.lit(f" {text}"))
-    assert labelled_texts.table_7(frame).frame["text"].to_list() == [shown]
+    assert group_tables.table_7(frame).frame["text"].to_list() == [shown]
 
 
 def test_tests_over_sources_are_of_models():

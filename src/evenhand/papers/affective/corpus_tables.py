@@ -14,7 +14,7 @@ from evenhand.audits.association import normalise_group
 from evenhand.core.errors import InputError
 from evenhand.corpus.scan import CorpusScan, prepare
 from evenhand.papers.affective.prediction_tables import GROUPS
-from evenhand.papers.replication_pages import Exhibit, add_published, load_published
+from evenhand.papers.replication_pages import Exhibit, build_table, load_published
 from evenhand.store.run import Run
 
 NAMES: Final = {
@@ -75,14 +75,13 @@ def table_2(runs: Sequence[Run]) -> Exhibit:
         for name, total in run.manifest["corpora"].items()
     ]
     ours = pl.DataFrame(rows, schema={"source": str, "corpus": str, "size": str, "sentences": pl.Int64})
-    return Exhibit(
+    return build_table(
+        "affective",
         "table_2",
         "Training corpora",
-        add_published("affective", "table_2", ours),
-        notes=(
-            "A sentence is our splitter's, in SemEval a tweet. The paper's Wikipedia is of June 2022, its "
-            "WebText and C4 are parts; another copy has other counts.",
-        ),
+        ours,
+        "A sentence is our splitter's, in SemEval a tweet. The paper's Wikipedia is of June 2022, its "
+        "WebText and C4 are parts; another copy has other counts.",
     )
 
 
@@ -92,14 +91,13 @@ def table_3(runs: Sequence[Run]) -> Exhibit:
     wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
     wide = wide.rename({"total": "total_affective_words"}).with_columns(source=pl.lit("ours"))
     ours = wide.select(load_published("affective", "table_3").columns)
-    return Exhibit(
+    return build_table(
+        "affective",
         "table_3",
         "Occurrence of emotions in the corpora",
-        add_published("affective", "table_3", ours),
-        notes=(
-            "SemEval is counted on the files as released, whose test part has UTF-7 residue; on repaired "
-            "text the counts differ.",
-        ),
+        ours,
+        "SemEval is counted on the files as released, whose test part has UTF-7 residue; on repaired "
+        "text the counts differ.",
     )
 
 
@@ -112,18 +110,17 @@ def table_4(runs: Sequence[Run]) -> Exhibit:
     known = counts.with_columns(column=pl.col("group").replace_strict(names, return_dtype=pl.String))
     wide = known.drop_nulls("column").pivot("column", index=["corpus", "emotion"], values="percent")
     ours = wide.with_columns(source=pl.lit("ours"))
-    return Exhibit(
+    return build_table(
+        "affective",
         "table_4",
         "Co-occurrence of emotions with groups, in percent of a group's",
-        add_published("affective", "table_4", ours),
-        notes=(
-            "Counting is `distinct`, which gives the paper's SemEval row; Algorithm 1 as printed (`flag`) "
-            "does not.",
-            "Four printed SemEval numbers are misprints, as their columns do not sum to 100 with them: male "
-            "sadness 17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger "
-            "15.06 (14.86).",
-            "The paper prints 0 where a group never occurs; ours is missing there.",
-        ),
+        ours,
+        "Counting is `distinct`, which gives the paper's SemEval row; Algorithm 1 as printed (`flag`) "
+        "does not.",
+        "Four printed SemEval numbers are misprints, as their columns do not sum to 100 with them: male "
+        "sadness 17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger "
+        "15.06 (14.86).",
+        "The paper prints 0 where a group never occurs; ours is missing there.",
     )
 
 
@@ -149,14 +146,13 @@ def table_5(data: Path) -> Exhibit:
         pl.lit("ours").alias("source"), pl.Series("emotion", EMOTIONS), pl.all()
     )
     top = accuracy_ceiling(valid["text"].to_list(), valid["label"].to_list())
-    return Exhibit(
+    return build_table(
+        "affective",
         "table_5",
         "Fine-tuning data",
-        add_published("affective", "table_5", ours),
-        notes=(
-            "Training is the official EI-oc train and dev, validation the released test file, repaired.",
-            f"Tweets stand under several emotions: single-label accuracy cannot exceed {top:.3f} on it.",
-        ),
+        ours,
+        "Training is the official EI-oc train and dev, validation the released test file, repaired.",
+        f"Tweets stand under several emotions: single-label accuracy cannot exceed {top:.3f} on it.",
     )
 
 

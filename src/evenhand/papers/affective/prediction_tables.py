@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from evenhand.core.protocols import Suite
-from evenhand.papers.replication_pages import Exhibit, PaperClaim, add_published, load_published
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, build_table, load_published
 from evenhand.papers.svg_figures import COLOURS, open_canvas, to_svg
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 from evenhand.store.run import Run
@@ -81,18 +81,17 @@ def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
     ]
     order = pl.col("corpus").replace_strict(list(CORPORA.values()), list(range(len(CORPORA))), default=99)
     ranked = ours.filter(pl.col("source").is_in(sources)).sort(order)
-    return Exhibit(
+    return build_table(
+        "affective",
         name,
         f"Results of {MODELS[name]}, and of the classifiers at hand",
-        add_published("affective", name, ranked),
-        notes=(
-            "The predictions behind the printed numbers were not released, nor the fine-tuned models: rows "
-            "of ours are from the classifiers named as source, and are not expected to agree.",
-            "Pairs `all`: every pair of the emotion (its ground truth; without one, where a side is "
-            "predicted so). `agreeing`: both predictions are the emotion. Scores are those of the predicted "
-            "class.",
-            "ACS below 0: the first group is higher; above 0: the second.",
-        ),
+        ranked,
+        "The predictions behind the printed numbers were not released, nor the fine-tuned models: rows "
+        "of ours are from the classifiers named as source, and are not expected to agree.",
+        "Pairs `all`: every pair of the emotion (its ground truth; without one, where a side is "
+        "predicted so). `agreeing`: both predictions are the emotion. Scores are those of the predicted "
+        "class.",
+        "ACS below 0: the first group is higher; above 0: the second.",
         decimals=4,
     )
 

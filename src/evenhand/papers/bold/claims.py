@@ -9,8 +9,15 @@ from typing import NamedTuple
 import polars as pl
 
 from evenhand.core.records import Estimate
-from evenhand.papers.bold.group_tables import gender_ratios, merge_professions
-from evenhand.papers.bold.labelled_texts import GENDERS, Row, group_by, label_hits, label_share
+from evenhand.papers.bold.group_tables import (
+    GENDERS,
+    Row,
+    gender_ratios,
+    group_by,
+    label_hits,
+    label_share,
+    merge_professions,
+)
 from evenhand.papers.replication_pages import Exhibit, PaperClaim
 from evenhand.stats.contrasts import clustered_omnibus, clustered_proportion_difference
 from evenhand.stats.hypothesis_tests import chi_square, two_proportions

@@ -1,32 +1,56 @@
-"""Groups and their prompts (Table 1), and what the metrics say by group: the other tables, Figures 2 to 5.
+"""Groups and their prompts (Table 1), what the metrics say by group, and the most extreme texts (Table 7).
 
 Psycholinguistic norms are in percent or percentage points, all other shares between 0 and 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import mean
 
+import numpy as np
 import polars as pl
 
-from evenhand.core.records import Prompt
-from evenhand.papers.bold.labelled_texts import (
-    GENDERS,
-    RACES,
-    Row,
-    estimate_cells,
-    group_by,
-    group_rows,
-    label_cells,
-    label_gap,
-    stack_rows,
-)
+from evenhand.core.records import Estimate, Mention, Prompt
 from evenhand.papers.replication_pages import Exhibit, load_published
 from evenhand.papers.svg_figures import POLARITY, bars_and_stacks, draw_panels, horizontal_bars
-from evenhand.stats.intervals import clustered_mean
+from evenhand.stats.contrasts import clustered_proportion_difference
+from evenhand.stats.intervals import clustered_mean, clustered_proportion
+from evenhand.stats.results import Difference
 from evenhand.suites.bold import merged_groups
+from evenhand.text.rendering import mask_mentions
+
+OUTPUTS = {
+    ("sentiment", "compound"): "sentiment",
+    ("toxicity", "toxicity"): "toxicity",
+    ("regard", "regard"): "regard",
+    **{("gender_polarity", name): name for name in ("unigram", "wavg", "max")},
+    **{
+        ("norms", name): name
+        for name in ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
+    },
+}
+"""A metric and its output, and the column its labels get."""
+METRICS = tuple(dict.fromkeys(metric for metric, _ in OUTPUTS))
+GENDERS = {"American_actors": "male", "American_actresses": "female"}
+RACES = {
+    "Hispanic_and_Latino_Americans": "Hispanic/Latino",
+    "European_Americans": "European",
+    "Asian_Americans": "Asian",
+    "African_Americans": "African",
+}
+EACH = 2
+"""Texts shown for a source and a label."""
+_LABELS = (
+    ("negative sentiment", "sentiment", "negative", None),
+    ("negative regard", "regard", "negative", None),
+    ("toxic", "toxicity", "toxic", None),
+    ("male", "max", "male", "profession"),
+    ("female", "max", "female", "profession"),
+)
+_LOWEST_FIRST = frozenset({"negative", "male"})
 
 _AGGREGATIONS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
 """The paper's name of a way to aggregate, and the output of our metric."""
@@ -62,6 +86,9 @@ _THRESHOLDS = (
     "The paper does not print the cuts that turn a score into a class; ours are on the card of the metric, "
     "and can be set."
 )
+
+
+Row = dict[str, object]
 
 
 def table_1(prompts: Iterable[Prompt]) -> Exhibit:
@@ -244,3 +271,105 @@ def share_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
     frame = stack_rows(identifier, both).sort(order, maintain_order=True)
     note = "The row `mean` is the plain mean over our sources, as the paper's is over its six."
     return Exhibit(identifier, f"Texts in each class{title}, percent", frame, notes=(note, _THRESHOLDS))
+
+
+def table_7(texts: pl.DataFrame) -> Exhibit:
+    """For each source the texts with the most extreme scores of a label; people's names read [Person]."""
+    columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
+    rows: list[tuple[object, ...]] = []
+    for (source,), frame in group_by(texts, "source").items():
+        for name, column, label, domain in _LABELS:
+            of = frame.filter(pl.col(column) == label, pl.col("domain") == domain if domain else True)
+            value, is_highest_first = f"{column}_value", label not in _LOWEST_FIRST
+            for row in of.sort(value, "text_id", descending=[is_highest_first, False]).head(EACH).to_dicts():
+                mentions = [Mention(**mention) for mention in row["mentions"] or ()]
+                text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
+                rows.append((source, row["domain"], text, name, row[value]))
+    return Exhibit(
+        "table_7",
+        "The most extreme texts of every source and label",
+        pl.DataFrame(rows, schema=columns, orient="row"),
+        notes=(
+            "These texts may offend: they are the evidence behind the counts, and nobody's opinion.",
+            "A dash marks where the prompt ends. The name of the person a text is about is redacted here; "
+            "the models read it.",
+        ),
+        is_offensive=True,
+    )
+
+
+def _redact(text: str, mentions: Sequence[Mention]) -> str:
+    """The text with its masks in brackets; a person's first name and surname alone are masked too."""
+    masked = mask_mentions(text, mentions)
+    whole = masked.text
+    for start, end in reversed(masked.spans):
+        whole = f"{whole[:start]}[{whole[start:end]}]{whole[end:]}"
+    parts = "|".join(map(re.escape, _name_parts(mentions)))
+    # As they are spelled: "Will" is a name, "will" is none.
+    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", whole) if parts else whole
+
+
+def _name_parts(mentions: Sequence[Mention]) -> list[str]:
+    names = (mention.text for mention in mentions if mention.mask == "Person")
+    words = (word.strip(".,") for name in names for word in name.split())
+    # Initials and particles ("J.", "de") name nobody.
+    return [word for word in words if len(word) > 2 and word[0].isupper()]
+
+
+def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
+    """The share of texts with a label, of those that have one."""
+    hits, clusters = label_hits(texts, column, label)
+    return clustered_proportion(hits, clusters, n_null=texts.height - hits.size)
+
+
+def label_gap(a: pl.DataFrame, b: pl.DataFrame, column: str, label: str) -> Difference:
+    """The share of a label in ``a`` minus that in ``b``."""
+    return clustered_proportion_difference(*label_hits(a, column, label), *label_hits(b, column, label))
+
+
+def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray, np.ndarray]:
+    """1 for each text with the label and 0 for those with another, and their clusters."""
+    known = texts.filter(pl.col(column).is_not_null())
+    return (known[column] == label).to_numpy().astype(np.float64), known["cluster"].to_numpy()
+
+
+def label_cells(texts: pl.DataFrame, labels: Mapping[str, tuple[str, str]], *, scale: float = 1.0) -> Row:
+    """The cells of several shares: name to the column and label that are counted."""
+    row: Row = {}
+    for name, (column, label) in labels.items():
+        row |= estimate_cells(name, label_share(texts, column, label), scale=scale)
+    return row
+
+
+def estimate_cells(name: str, estimate: Estimate | Difference, *, scale: float = 1.0) -> Row:
+    """The three cells of an estimate: ``name``, ``name_low`` and ``name_high``."""
+    value = estimate.value if isinstance(estimate, Estimate) else estimate.estimate
+    numbers = {name: value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    return {key: None if number is None else number * scale for key, number in numbers.items()}
+
+
+def group_by(texts: pl.DataFrame, *columns: str) -> Mapping[tuple[str, ...], pl.DataFrame]:
+    """The texts of every combination of values, in the order they first occur."""
+    return {
+        tuple(str(part) for part in key): frame
+        for key, frame in texts.partition_by(*columns, as_dict=True, maintain_order=True).items()
+    }
+
+
+def group_rows(
+    texts: pl.DataFrame, cells: Callable[[pl.DataFrame], Row], names: Mapping[str, str] | None = None
+) -> pl.DataFrame:
+    """One row per group and source: its texts' number and cells; ``names`` says what groups are called."""
+    # Without texts there are columns all the same.
+    parts = group_by(texts, "group", "source") or {("", ""): texts}
+    rows = [
+        {"source": source, "group": (names or {}).get(group, group), "total": frame.height, **cells(frame)}
+        for (group, source), frame in parts.items()
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None).filter(pl.col("source") != "")
+
+
+def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
+    """The paper's rows and then ours, in our columns."""
+    both = pl.concat([load_published("bold", table), ours], how="diagonal_relaxed")
+    return both.select(ours.columns)

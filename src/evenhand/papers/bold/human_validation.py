@@ -16,7 +16,7 @@ from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, Text
-from evenhand.papers.bold.labelled_texts import Row, stack_rows
+from evenhand.papers.bold.group_tables import Row, stack_rows
 from evenhand.papers.replication_pages import Exhibit
 from evenhand.papers.svg_figures import POLARITY, open_canvas, to_svg
 from evenhand.stats.label_scales import TOXICITY, LabelScale

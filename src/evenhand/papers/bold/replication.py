@@ -21,7 +21,7 @@ from evenhand.core.protocols import HumanSuite, Model, Progress
 from evenhand.models import replay
 from evenhand.papers.bold import group_tables, human_validation
 from evenhand.papers.bold.claims import claims, test_table
-from evenhand.papers.bold.labelled_texts import METRICS, OUTPUTS, table_7
+from evenhand.papers.bold.group_tables import METRICS, OUTPUTS
 from evenhand.papers.replicate import RUNS, ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.papers.sources import PaperSource, read_texts, refuse_twins, run_warnings
@@ -43,7 +43,7 @@ _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]
     "table_4": (partial(group_tables.gap_table, "table_4"), _NORMS),
     "table_5": (group_tables.table_5, ("regard",)),
     "table_6": (partial(group_tables.gap_table, "table_6"), _NORMS),
-    "table_7": (table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_7": (group_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
     "table_9": (partial(group_tables.share_table, "table_9"), _NORMS),
     "table_10": (partial(group_tables.share_table, "table_10"), _NORMS),
     "table_11": (partial(group_tables.share_table, "table_11"), _NORMS),
@@ -140,7 +140,6 @@ class BoldReplication:
         for name in (name for name in _BUILDERS if name in names):
             exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(
-            paper="bold",
             title=f"BOLD on {', '.join(runs)}" if runs else "BOLD, without texts of models",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in names if name in exhibits),

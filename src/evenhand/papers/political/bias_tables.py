@@ -14,7 +14,7 @@ import polars as pl
 
 from evenhand.audits.mitigation_cost import TRAINING, VANILLA
 from evenhand.papers.political.conditions import BASELINE, ModelConditions, list_option_values
-from evenhand.papers.replication_pages import Exhibit, add_published
+from evenhand.papers.replication_pages import Exhibit, build_table
 from evenhand.report.wording import MINUS
 from evenhand.stats.base_rates import OVERALL
 
@@ -60,35 +60,26 @@ def table_2(distances: pl.DataFrame, changes: pl.DataFrame, judge: str) -> Exhib
         "source",
         "bias",
         pl.col("condition").replace({VANILLA: BASELINE}).alias("mode"),
-        "attribute",
-        "option",
-        "reads",
+        *("attribute", "option", "reads"),
         pl.col("estimate").alias("distance"),
         "null_mean",
         *estimate_columns("corrected", "corrected"),
-        "p",
-        "p_adjusted",
-        *_CHANGE,
-        "direction",
-        "direction_low",
-        "direction_high",
-        "n",
-        "n_keywords",
+        *("p", "p_adjusted", *_CHANGE),
+        *("direction", "direction_low", "direction_high", "n", "n_keywords"),
     )
-    return Exhibit(
-        id="table_2",
-        title="Indirect and direct bias by option",
-        frame=add_published("political", "table_2", ours),
-        notes=(
-            _SCALE,
-            "corrected is the distance less its mean where keywords are dealt to options at random, with its "
-            "interval, for which two or three keywords are too few; direction above 0 leans conservative. "
-            "p adjusted is p corrected for the options of an attribute (Benjamini-Hochberg).",
-            "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
-            "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
-            CHANGE,
-            judge,
-        ),
+    return build_table(
+        "political",
+        "table_2",
+        "Indirect and direct bias by option",
+        ours,
+        _SCALE,
+        "corrected is the distance less its mean where keywords are dealt to options at random, with its "
+        "interval, for which two or three keywords are too few; direction above 0 leans conservative. "
+        "p adjusted is p corrected for the options of an attribute (Benjamini-Hochberg).",
+        "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
+        "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
+        CHANGE,
+        judge,
         decimals=4,
     )
 
@@ -113,21 +104,16 @@ def table_3(curves: pl.DataFrame, changes: pl.DataFrame, modes: Mapping[str, str
         )
     )
     swept = "; ".join(f"{source}: {mode}" for source, mode in modes.items())
-    return Exhibit(
-        id="table_3",
-        title="Bias and perplexity by strength",
-        frame=add_published(
-            "political",
-            "table_3",
-            indirect.join(direct, on=["source", "attribute", "lambda"], how="left", maintain_order="left"),
-        ),
-        notes=(
-            f"Mode varied: {swept}. The paper varies the classifier's. 0.6 is the other tables' default.",
-            _SCALE,
-            HELD_OUT,
-            CHANGE,
-            judge,
-        ),
+    return build_table(
+        "political",
+        "table_3",
+        "Bias and perplexity by strength",
+        indirect.join(direct, on=["source", "attribute", "lambda"], how="left", maintain_order="left"),
+        f"Mode varied: {swept}. The paper varies the classifier's. 0.6 is the other tables' default.",
+        _SCALE,
+        HELD_OUT,
+        CHANGE,
+        judge,
         decimals=3,
     )
 
@@ -161,19 +147,18 @@ def table_5(
         *(name for name in _PRICES if name not in _PERPLEXITIES),
         "tokens_per_second",
     )
-    return Exhibit(
-        id="table_5",
-        title="The methods side by side, averaged over attributes",
-        frame=add_published("political", "table_5", ours),
-        notes=(
-            _SCALE,
-            HELD_OUT,
-            "times is a perplexity over that of the held-out vanilla text, the mean over attributes. "
-            "Distinct-n, repetition and length are those of the held-out half. Speed is one batch of 32, "
-            "after one to warm up.",
-            CHANGE,
-            judge,
-        ),
+    return build_table(
+        "political",
+        "table_5",
+        "The methods side by side, averaged over attributes",
+        ours,
+        _SCALE,
+        HELD_OUT,
+        "times is a perplexity over that of the held-out vanilla text, the mean over attributes. "
+        "Distinct-n, repetition and length are those of the held-out half. Speed is one batch of 32, "
+        "after one to warm up.",
+        CHANGE,
+        judge,
         decimals=3,
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -33,7 +34,7 @@ from evenhand.papers.political.conditions import (
     list_option_values,
 )
 from evenhand.papers.political.judge_table import Judges, mixture_files, mixtures_table
-from evenhand.papers.political.judged_texts import ConditionTables, measure_conditions, read_judged_texts
+from evenhand.papers.political.judged_texts import measure_conditions, read_judged_texts
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
 from evenhand.papers.political.regard_transfer import find_head, regard_changes, regard_study, regard_table
 from evenhand.papers.political.umap_figure import figure_2
@@ -79,37 +80,15 @@ class PoliticalSource(PaperSource):
     modes: ModelConditions
 
 
-@dataclass(frozen=True, slots=True)
-class ModelResults:
-    """The runs of one model by condition, and their tables."""
+class SweepTables(NamedTuple):
+    """What was measured of models under all conditions, each table with the columns source and condition."""
 
-    source: PoliticalSource
-    runs: Mapping[str, Run]
-    """Modes, the swept mode at other strengths, and modes at other values of an option."""
-    tables: ConditionTables
+    distances: pl.DataFrame
+    changes: pl.DataFrame
+    full: pl.DataFrame
+    """Distances of prompt and text together, in the modes alone."""
     price: pl.DataFrame
     paces: pl.DataFrame
-
-    def distances(self) -> pl.DataFrame:
-        """The distances of what the model wrote in every mode, and of prompt and text together."""
-        runs = {name: self.runs[name] for name in self.source.modes.conditions}
-        own = join_distances(runs).with_columns(reads=pl.lit("continuation"))
-        return pl.concat([own, self.tables.full])
-
-    def curve(self) -> pl.DataFrame | None:
-        """Overall bias and perplexity by the strength of the swept mode, if it was swept."""
-        mode = self.source.modes.swept_mode
-        own = {condition.name: at for at, condition in zip(STRENGTHS, _sweep(self.source), strict=False)}
-        if mode is None or not own.keys() <= self.runs.keys():
-            return None
-        strengths = {VANILLA: 0.0, **own, mode: CalibrationConfig().strength}
-        return tradeoff_curve(
-            join_distances({name: self.runs[name] for name in strengths}), self.price, strengths
-        )
-
-    def with_source(self, table: pl.DataFrame) -> pl.DataFrame:
-        """A table of the model with its name as first column."""
-        return table.select(pl.lit(self.source.name).alias("source"), pl.all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +135,16 @@ class PoliticalReplication:
             lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
-        left_out = [name for name, is_lacking in self._list_unavailable().items() if is_lacking]
-        missing = [name for name in self.request.exhibits if name in left_out]
-        if missing:
+        lacking = self._list_unavailable()
+        if missing := [name for name in self.request.exhibits if lacking.get(name)]:
             lines.append(f"without {', '.join(missing)}: no model here has the mode, head or texts they need")
         return (*lines, f"writes  {', '.join(self._exhibits()) or 'nothing'}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
-        results = [self._measure(source, folder, progress) for source in self.sources]
-        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(results, folder, progress)}
+        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder, progress)}
         names = tuple(source.name for source in self.sources)
         return Replication(
-            paper="political",
             title=f"Political bias of {', '.join(names) or 'no model'}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in self._exhibits() if name in exhibits),
@@ -182,64 +158,69 @@ class PoliticalReplication:
             ),
         )
 
-    def _build_exhibits(
-        self, results: Sequence[ModelResults], folder: Path, progress: Progress
-    ) -> Iterator[Exhibit]:
-        wanted, execution = self._exhibits(), self.request.execution()
+    def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
+        wanted = self._exhibits()
         if "table_6" in wanted and self.answers is not None:
             yield table_6(self.answers)
-        if results:
-            yield from self._build_model_exhibits(results, wanted)
+        if self.sources:
+            runs = [
+                self._study(source).runs(folder / RUNS / source.folder, progress) for source in self.sources
+            ]
+            tables = [
+                self._measure(source, of, folder / RUNS / source.folder / MEASURED_FOLDER, progress)
+                for source, of in zip(self.sources, runs, strict=True)
+            ]
+            yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*tables, strict=True))))
+            if "figure_2" in wanted:
+                first = self.sources[0]
+                texts = {name: read_judged_texts(runs[0][name]) for name in first.modes.conditions}
+                yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
         if "mixtures" in wanted:
-            yield mixtures_table(mixture_files(self._specs()), execution)
+            yield mixtures_table(mixture_files(self._specs()), self.request.execution())
         if "regard" in wanted:
             yield self._regard(folder, progress)
         if "judges" in wanted and self.judges:
             yield self.judges.table(folder / RUNS / "judges", progress)
 
-    def _build_model_exhibits(
-        self, results: Sequence[ModelResults], wanted: Sequence[str]
-    ) -> Iterator[Exhibit]:
-        def stack(table: Callable[[ModelResults], pl.DataFrame]) -> pl.DataFrame:
-            return pl.concat(one.with_source(table(one)) for one in results)
-
-        distances, changes = stack(ModelResults.distances), stack(lambda one: one.tables.changes)
-        judge, first = self._judge(), results[0]
+    def _build_model_exhibits(self, tables: SweepTables) -> Iterator[Exhibit]:
+        wanted, judge, changes = self._exhibits(), self._judge(), tables.changes
+        modes = {name for source in self.sources for name in source.modes.conditions}
+        continued = tables.distances.with_columns(reads=pl.lit("continuation"))
+        distances = pl.concat([continued.filter(pl.col("condition").is_in(modes)), tables.full])
         if "table_2" in wanted:
             yield table_2(distances, changes, judge)
         if "table_3" in wanted:
-            curves = [one.with_source(curve) for one in results if (curve := one.curve()) is not None]
-            modes = {one.source.name: one.source.modes.swept_mode or "none" for one in results}
-            yield table_3(pl.concat(curves), changes, modes, judge)
+            curves = [_curve(source, tables) for source in self.sources if source.modes.swept_mode]
+            swept = {source.name: source.modes.swept_mode or "none" for source in self.sources}
+            yield table_3(pl.concat(curves), changes, swept, judge)
         if "table_5" in wanted:
-            is_shown = pl.col("condition").is_in([*distances["condition"].unique(), TRAINING])
-            price, paces = stack(lambda one: one.price).filter(is_shown), stack(lambda one: one.paces)
-            yield table_5(distances, changes, price, paces, judge)
-        for option in self._options_to_vary(first.source):
-            varied = first.with_source(join_distances(first.runs))
-            modes_of = {first.source.name: first.source.modes}
-            yield option_table(option, modes_of, varied, changes, first.with_source(first.price), judge)
-        if "figure_2" in wanted:
-            texts = {name: read_judged_texts(first.runs[name]) for name in first.source.modes.conditions}
-            yield figure_2(texts, first.source.name, self.request.execution(), self.request.seed)
+            price = tables.price.filter(pl.col("condition").is_in([*modes, TRAINING]))
+            yield table_5(distances, changes, price, tables.paces, judge)
+        first = self.sources[0]
+        for option in self._options_to_vary():
+            yield option_table(option, {first.name: first.modes}, continued, changes, tables.price, judge)
 
-    def _measure(self, source: PoliticalSource, folder: Path, progress: Progress) -> ModelResults:
-        study, inside = self._study(source), folder / RUNS / source.folder
-        runs, own, main = study.runs(inside, progress), inside / MEASURED_FOLDER, source.modes.conditions
-        whole = main if "table_2" in self._exhibits() else ()
-        tables = measure_conditions(runs, whole=whole, folder=own, request=self.request, progress=progress)
-        price = study.compute_costs(runs, own, source.spec, progress)
+    def _measure(
+        self, source: PoliticalSource, runs: Mapping[str, Run], folder: Path, progress: Progress
+    ) -> SweepTables:
+        study, modes = self._study(source), source.modes.conditions
+        whole = modes if "table_2" in self._exhibits() else ()
+        tables = measure_conditions(runs, whole=whole, folder=folder, request=self.request, progress=progress)
+        price = study.compute_costs(runs, folder, source.spec, progress)
         schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
         paces = [pl.DataFrame(schema=schema)]
-        for condition in main.values() if "table_5" in self._exhibits() else ():
+        for condition in modes.values() if "table_5" in self._exhibits() else ():
             # Timed while nothing else runs.
             def measure(condition: SweepCondition = condition) -> pl.DataFrame:
                 pace = (condition.name, study.measure_throughput(condition))
                 return pl.DataFrame([pace], schema=schema, orient="row")
 
             key = run_key(runs[condition.name])
-            paces.append(cached_table(own / "pace", condition.folder, key, measure))
-        return ModelResults(source, runs, tables, price, pl.concat(paces))
+            paces.append(cached_table(folder / "pace", condition.folder, key, measure))
+        measured = (join_distances(runs), *tables, price, pl.concat(paces))
+        return SweepTables(
+            *(table.insert_column(0, pl.lit(source.name).alias("source")) for table in measured)
+        )
 
     def _regard(self, folder: Path, progress: Progress) -> Exhibit:
         """The table of regard of the models that have a head for it."""
@@ -252,7 +233,8 @@ class PoliticalReplication:
         return regard_table(pl.concat(tables))
 
     def _study(self, source: PoliticalSource) -> MitigationSweep:
-        varied = list_conditions(self._options_to_vary(source), source.modes)
+        options = self._options_to_vary() if source is self.sources[0] else ()
+        varied = list_conditions(options, source.modes)
         swept = _sweep(source) if "table_3" in self._exhibits() else []
         return MitigationSweep(
             source.model,
@@ -282,21 +264,19 @@ class PoliticalReplication:
         """Whether no model has what an exhibit needs: a mode, a head, or texts of mixtures."""
         if not self.sources:
             return {}
-        specs = self._specs()
         return {
             "table_3": not any(source.modes.swept_mode for source in self.sources),
             **{name: not list_option_values(name, self.sources[0].modes) for name in OPTION_VALUES},
-            "mixtures": not mixture_files(specs),
-            "regard": not any(find_head(self.request.data, name) for name in specs),
+            "mixtures": not mixture_files(self._specs()),
+            "regard": not any(find_head(self.request.data, name) for name in self._specs()),
         }
 
     def _specs(self) -> dict[str, str]:
         return {source.name: source.spec for source in self.sources}
 
-    def _options_to_vary(self, source: PoliticalSource) -> list[str]:
+    def _options_to_vary(self) -> list[str]:
         """The options that are varied: on the first model, as Figure 2 is of it."""
-        is_first = source is self.sources[0]
-        return [name for name in self._exhibits() if name in OPTION_VALUES and is_first]
+        return [name for name in self._exhibits() if name in OPTION_VALUES]
 
     def _judge(self) -> str:
         """What measures, and what the heads that steer have learned from."""
@@ -330,6 +310,15 @@ def _sweep(source: PoliticalSource) -> Sequence[SweepCondition]:
     """The swept mode of a source at every strength."""
     mode = source.modes.swept_mode
     return sweep_conditions(mode, STRENGTHS, source.modes.conditions[mode].options)[1:] if mode else ()
+
+
+def _curve(source: PoliticalSource, tables: SweepTables) -> pl.DataFrame:
+    """Overall bias and perplexity by the strength of a source's swept mode."""
+    swept = {condition.name: at for at, condition in zip(STRENGTHS, _sweep(source), strict=True)}
+    strengths = {VANILLA: 0.0, **swept, source.modes.swept_mode or "": CalibrationConfig().strength}
+    is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
+    curve = tradeoff_curve(tables.distances.filter(is_shown), tables.price.filter(is_shown), strengths)
+    return curve.select(pl.lit(source.name).alias("source"), pl.all())
 
 
 def _subset() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,43 +29,56 @@ LEAST = 10
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 
-class EmbeddingPanel(NamedTuple):
-    """The texts of one panel: the side the judge gives each, and where each lies."""
-
-    name: str
-    sides: Sequence[str]
-    silhouette: float | None
-    """How far the sides lie apart, from -1 to 1; None where only one side is there."""
-    places: npt.NDArray[np.float64] | None
-    """Two coordinates of each text; None without umap-learn, or with too few texts."""
-
-    @property
-    def title(self) -> str:
-        """The name with the silhouette."""
-        known = "not known" if self.silhouette is None else f"{self.silhouette:.2f}"
-        return f"{self.name}: silhouette {known}"
-
-
 def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> Exhibit:
     """The four panels of one source, from ``text`` and ``label`` of its indirect texts by condition."""
-    panels = _panels(texts, execution, seed)
-    is_small = all(len(panel.sides) < LEAST for panel in panels)
+    judge = partial(_judge_vectors, execution=execution)
+    readers: tuple[tuple[str, str, Callable[[Sequence[str]], Matrix]], ...] = (
+        ("(a) baseline, word vectors", VANILLA, _word_vectors),
+        ("(b) baseline, judge", VANILLA, judge),
+        ("(c) embedding, judge", "embedding", judge),
+        ("(d) classifier, judge", "classifier", judge),
+    )
+    panels = [_panel(name, texts[mode], read, seed) for name, mode, read in readers if mode in texts]
+    titles = [_title(panel) for panel in panels]
+    frame = pl.concat(panels)
+    is_small = all(panel.height < LEAST for panel in panels)
     why = f"fewer than {LEAST} texts a panel" if is_small else NO_UMAP
     missing = (mode for mode in ("embedding", "classifier") if mode not in texts)
     return Exhibit(
         id="figure_2",
         title=f"Texts of {source} by the judge's side, projected",
-        frame=pl.concat(map(_rows, panels)),
-        svg=_draw(panels),
-        alt="; ".join(panel.title for panel in panels),
+        frame=frame,
+        svg=_draw(panels, titles),
+        alt="; ".join(titles),
         notes=(
             "Silhouettes are taken before the projection, between the two sides the judge gives the texts: 0 "
             "is mixed, 1 apart. (a) is the mean of word vectors that know no ideology; (b) to (d) show what "
             "the judge's ideology head reads.",
-            *(() if any(panel.places is not None for panel in panels) else (f"Not drawn: {why}.",)),
+            *((f"Not drawn: {why}.",) if frame["x"].is_null().all() else ()),
             *(f"The panel of mode {mode} is missing: the mode is." for mode in missing),
         ),
     )
+
+
+def _panel(
+    name: str, texts: pl.DataFrame, read: Callable[[Sequence[str]], Matrix], seed: int
+) -> pl.DataFrame:
+    """The side of each text of a panel, where it lies, and how far the sides lie apart.
+
+    Places are missing without umap-learn, or with too few texts; the silhouette where there is one side.
+    """
+    sample = texts[np.sort(make_generator(seed, "figure_2").permutation(texts.height)[:MOST])]
+    vectors, sides = read(sample["text"].to_list()), sample["label"].to_list()
+    x, y = _umap(vectors, seed)
+    columns = {"panel": name, "side": sides, "x": x, "y": y, "silhouette": silhouette(vectors, sides)}
+    kinds = {"panel": pl.String, "side": pl.String, **dict.fromkeys(("x", "y", "silhouette"), pl.Float64)}
+    return pl.DataFrame(columns, schema=kinds)
+
+
+def _title(panel: pl.DataFrame) -> str:
+    """The name of a panel with its silhouette, from -1 to 1."""
+    name, apart = panel.select("panel", "silhouette").row(0)
+    return f"{name}: silhouette {'not known' if apart is None else f'{apart:.2f}'}"
 
 
 def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
@@ -86,24 +99,6 @@ def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
     return float(np.mean(np.divide(near - own, largest, out=np.zeros_like(own), where=largest > 0)))
 
 
-def _panels(texts: Mapping[str, pl.DataFrame], execution: Execution, seed: int) -> list[EmbeddingPanel]:
-    judge = partial(_judge_vectors, execution=execution)
-    readers: tuple[tuple[str, str, Callable[[Sequence[str]], Matrix]], ...] = (
-        ("(a) baseline, word vectors", VANILLA, _word_vectors),
-        ("(b) baseline, judge", VANILLA, judge),
-        ("(c) embedding, judge", "embedding", judge),
-        ("(d) classifier, judge", "classifier", judge),
-    )
-    panels = []
-    for name, condition, read in readers:
-        if condition in texts:
-            table = texts[condition]
-            table = table[np.sort(make_generator(seed, "figure_2").permutation(table.height)[:MOST])]
-            vectors, sides = read(table["text"].to_list()), table["label"].to_list()
-            panels.append(EmbeddingPanel(name, sides, silhouette(vectors, sides), _umap(vectors, seed)))
-    return panels
-
-
 def _word_vectors(texts: Sequence[str]) -> Matrix:
     vectors = load_embedded_vectors()
     places = [[place for word in split_words(text) if (place := vectors.find(word)) >= 0] for text in texts]
@@ -118,38 +113,33 @@ def _judge_vectors(texts: Sequence[str], execution: Execution) -> Matrix:
     return embedded_classifier(execution).pooled_vectors(texts, "ideology")
 
 
-def _umap(vectors: Matrix, seed: int) -> npt.NDArray[np.float64] | None:
+def _umap(vectors: Matrix, seed: int) -> tuple[npt.NDArray[np.float64] | None, ...]:
+    """Two coordinates of every text, or none."""
     if len(vectors) < LEAST:
-        return None
+        return None, None
     with warnings.catch_warnings():
         # umap-learn warns of what it was not built with; nothing of it is used here.
         warnings.simplefilter("ignore")
         try:
             from umap import UMAP
         except ImportError:
-            return None
+            return None, None
         projection = UMAP(n_neighbors=min(15, len(vectors) - 1), random_state=seed, n_jobs=1, init="pca")
-        return np.asarray(projection.fit_transform(vectors), dtype=np.float64)
+        x, y = np.asarray(projection.fit_transform(vectors), dtype=np.float64).T
+        return x, y
 
 
-def _rows(panel: EmbeddingPanel) -> pl.DataFrame:
-    x, y = (None, None) if panel.places is None else panel.places.T
-    kinds = {"panel": pl.String, "side": pl.String, **dict.fromkeys(("x", "y", "silhouette"), pl.Float64)}
-    columns = {"panel": panel.name, "side": panel.sides, "x": x, "y": y, "silhouette": panel.silhouette}
-    return pl.DataFrame(columns, schema=kinds)
-
-
-def _draw(panels: Sequence[EmbeddingPanel]) -> str:
-    titles = [panel.title for panel in panels] + [""] * (4 - len(panels))
-    with open_canvas(titles, columns=2, width=4.5, height=4.0) as (canvas, axes):
+def _draw(panels: Sequence[pl.DataFrame], titles: Sequence[str]) -> str:
+    spare = [""] * (4 - len(panels))
+    with open_canvas([*titles, *spare], columns=2, width=4.5, height=4.0) as (canvas, axes):
         for axis in axes:
             axis.set_xticks([])
             axis.set_yticks([])
         for axis, panel in zip(axes, panels, strict=False):
             for side, colour in COLOURS.items():
-                if panel.places is not None:
-                    places = panel.places[np.asarray(panel.sides) == side]
-                    axis.scatter(places[:, 0], places[:, 1], s=5, color=colour, label=side, alpha=0.6)
-        if panels[0].places is not None:
+                places = panel.filter(pl.col("side") == side).drop_nulls("x")
+                if panel["x"].count():
+                    axis.scatter(places["x"], places["y"], s=5, color=colour, label=side, alpha=0.6)
+        if panels[0]["x"].count():
             axes[0].legend(fontsize=8)
         return to_svg(canvas)

@@ -15,7 +15,6 @@ from evenhand.annotate.label_aggregation import (
     estimate_agreement,
     read_annotations,
 )
-from evenhand.audits import audit
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -101,11 +100,13 @@ class RegardReplication:
         """The exhibits asked for."""
         wanted = self._exhibits()
         audited = self.sources if set(wanted) & set(OF_TEXTS) else ()
-        runs = {source.name: self._audit(source, folder).run(progress) for source in audited}
+        runs = {}
+        for source in audited:
+            job = source.audit("regard", self.request, folder / RUNS, metrics=METRICS, preset="regard")
+            runs[source.name] = job.run(progress)
         exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(runs, folder, progress)}
         statements = tuple(self._claims(exhibits))
         return Replication(
-            paper="regard",
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
@@ -150,9 +151,6 @@ class RegardReplication:
             yield from claims.classifier_claims(exhibits["figure_1"].frame)
         if "figure_gaps" in exhibits:
             yield from claims.gap_claims(exhibits["figure_gaps"].frame)
-
-    def _audit(self, source: PaperSource, folder: Path) -> audit.AuditJob:
-        return source.audit("regard", self.request, folder / RUNS, metrics=METRICS, preset="regard")
 
     def _own_suite(self, source: PaperSource) -> Path | None:
         """A user's demographics and contexts; none for released samples, which are of the paper's prompts."""
