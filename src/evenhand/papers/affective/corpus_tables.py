@@ -48,10 +48,6 @@ class Corpora:
             *([scan(tweets, unit="document", out=folder / "semeval")] if tweets else ()),
         ]
 
-    def missing(self) -> list[str]:
-        """The paper's corpora that are not here."""
-        return [name for name in (*NAMES, SEMEVAL) if name not in self.paths]
-
 
 def find_corpora(data: Path) -> Corpora:
     """The corpora of a data folder; each is optional."""
@@ -158,7 +154,7 @@ def table_5(data: Path) -> Exhibit:
 
 def describe_missing(corpora: Corpora) -> Iterator[str]:
     """What cannot be counted for want of a corpus."""
-    if missing := corpora.missing():
+    if missing := [name for name in (*NAMES, SEMEVAL) if name not in corpora.paths]:
         yield (
             f"Not at hand, and left out of Tables 2 to 4: {', '.join(missing)}. A file or folder of that "
             "name in --data is counted."

@@ -92,7 +92,7 @@ class AffectiveReplication:
             title=f"Affective bias, on {', '.join(self.classifiers)}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
-            claims=claims(list(self.suites.values())),
+            claims=tuple(claims(list(self.suites.values()))),
             remarks=(*_REMARKS, *corpus_tables.describe_missing(self.corpora), *without_pairs),
             sources=tuple(self.classifiers),
         )

@@ -86,8 +86,6 @@ _THRESHOLDS = (
     "The paper does not print the cuts that turn a score into a class; ours are on the card of the metric, "
     "and can be set."
 )
-
-
 Row = dict[str, object]
 
 

@@ -200,13 +200,8 @@ def prepare(request: ReplicationRequest) -> BoldReplication:
 
 def select_shared(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts of prompts that every source continued: only these may be pooled."""
-    if texts.is_empty():
-        return texts
-    sources = texts["source"].n_unique()
-    sources_of = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
-    return texts.join(
-        sources_of.filter(pl.col("source") == sources).select("prompt_id"), on="prompt_id", how="semi"
-    )
+    source = pl.col("source")
+    return texts.filter(source.n_unique().over("prompt_id") == source.n_unique()) if texts.height else texts
 
 
 def find_sources(suite: HumanSuite, request: ReplicationRequest) -> tuple[PaperSource, ...]:

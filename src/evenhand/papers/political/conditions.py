@@ -45,7 +45,7 @@ class ModelConditions(NamedTuple):
         return next((mode for mode in ("classifier", "embedding") if mode in self.conditions), None)
 
 
-def find_conditions(model: Model, data: Path | None, *, name: str = "") -> ModelConditions:
+def find_conditions(model: Model, data: Path | None, name: str) -> ModelConditions:
     """Vanilla and the mitigations that apply to a model; each is tried, so that a refusal is known now."""
     known = {entry.name for entry in registry.list_entries("mitigations")}
     conditions, missing = [SweepCondition(VANILLA)], {}
@@ -77,13 +77,17 @@ def find_training_data(modes: ModelConditions) -> str | None:
 
 
 def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
-    if data is None:
-        return {}
     if mode == "classifier":
-        heads = [data / CALIBRATOR / name, data / CALIBRATOR] if name else [data / CALIBRATOR]
-        return next(({"calibrator": str(head)} for head in heads if (head / FILE).is_file()), {})
-    vectors = data / VECTORS / "vectors.safetensors"
-    return {"vectors": str(vectors)} if mode == "in-glove" and vectors.exists() else {}
+        head = find_head(data, CALIBRATOR, name)
+        return {"calibrator": str(head)} if head else {}
+    vectors = data / VECTORS / "vectors.safetensors" if data else None
+    return {"vectors": str(vectors)} if mode == "in-glove" and vectors and vectors.exists() else {}
+
+
+def find_head(data: Path | None, folder: str, name: str) -> Path | None:
+    """The steering head of a model in a folder of ``--data``, under the name of the model or alone."""
+    heads = [data / folder / name, data / folder] if data else []
+    return next((head for head in heads if (head / FILE).is_file()), None)
 
 
 class OptionValue(NamedTuple):

@@ -31,8 +31,6 @@ from evenhand.store.run import Run
 from evenhand.store.schemas import DISTANCES
 
 JUDGE = "ideology"
-
-
 FULL: Mapping[str, pl.DataType] = {"condition": pl.String(), **DISTANCES, "reads": pl.String()}
 
 

@@ -13,7 +13,6 @@ from evenhand.audits.mitigation_cost import VANILLA
 from evenhand.audits.mitigation_sweep import MitigationSweep, SweepCondition
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.bias_tables import estimate_columns
-from evenhand.papers.political.conditions import FILE
 from evenhand.papers.replication_pages import Exhibit
 from evenhand.run_options import AuditOptions
 
@@ -22,12 +21,6 @@ HEADS_FOLDER: Final = "regard"
 SAMPLES: Final = 10
 _SHOWN: Final = (("regard", "regard"), ("regard", "negative"), ("sentiment", "compound"))
 """Metric and output: the judge, which knows the head's sentences, and a reader that does not."""
-
-
-def find_head(data: Path | None, name: str) -> Path | None:
-    """The head of regard of a model; None where there is none."""
-    folders = [data / HEADS_FOLDER / name, data / HEADS_FOLDER] if data else []
-    return next((folder for folder in folders if (folder / FILE).is_file()), None)
 
 
 def regard_study(model: Model, spec: str, head: Path, options: AuditOptions, jobs: int) -> MitigationSweep:

@@ -29,6 +29,7 @@ from evenhand.papers.political.conditions import (
     OPTION_VALUES,
     ModelConditions,
     find_conditions,
+    find_head,
     find_training_data,
     list_conditions,
     list_option_values,
@@ -36,7 +37,12 @@ from evenhand.papers.political.conditions import (
 from evenhand.papers.political.judge_table import Judges, mixture_files, mixtures_table
 from evenhand.papers.political.judged_texts import measure_conditions, read_judged_texts
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
-from evenhand.papers.political.regard_transfer import find_head, regard_changes, regard_study, regard_table
+from evenhand.papers.political.regard_transfer import (
+    HEADS_FOLDER,
+    regard_changes,
+    regard_study,
+    regard_table,
+)
 from evenhand.papers.political.umap_figure import figure_2
 from evenhand.papers.replicate import RUNS, ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, Replication
@@ -226,7 +232,7 @@ class PoliticalReplication:
         """The table of regard of the models that have a head for it."""
         tables = []
         for source in self.sources:
-            if head := find_head(self.request.data, source.name):
+            if head := find_head(self.request.data, HEADS_FOLDER, source.name):
                 study = regard_study(source.model, source.spec, head, self._options(), self.request.jobs)
                 inside = folder / RUNS / source.folder / "regard"
                 tables.append(regard_changes(study, source.name, inside, progress))
@@ -268,7 +274,7 @@ class PoliticalReplication:
             "table_3": not any(source.modes.swept_mode for source in self.sources),
             **{name: not list_option_values(name, self.sources[0].modes) for name in OPTION_VALUES},
             "mixtures": not mixture_files(self._specs()),
-            "regard": not any(find_head(self.request.data, name) for name in self._specs()),
+            "regard": not any(find_head(self.request.data, HEADS_FOLDER, name) for name in self._specs()),
         }
 
     def _specs(self) -> dict[str, str]:
@@ -299,7 +305,7 @@ def prepare(request: ReplicationRequest) -> PoliticalReplication:
     sources = []
     for name, spec in specs:
         model = registry.create_model(spec, {}, execution)
-        modes = find_conditions(model, request.data, name=name)
+        modes = find_conditions(model, request.data, name)
         sources.append(PoliticalSource(name, model, spec=spec, modes=modes))
     answers = read_reader_answers(request.human) if request.human else None
     judges = Judges.find(request) if "judges" in request.exhibits else None

@@ -83,7 +83,10 @@ class FigureTrainings:
             "were made with them in view: see its card.",
             "The vote of three is ours, not the paper's. The paper prints BERT's accuracy in words only.",
         ]
-        if repeated := self._count_repeated():
+        texts = self.published.annotations("regard")
+        known = texts.filter(part="train")["text"]
+        repeated = texts.filter(pl.col("part") != "train", pl.col("text").is_in(known.implode())).height
+        if repeated:
             notes.append(f"Dev and test texts that stand among the training texts word for word: {repeated}.")
         alt = "Accuracy of regard classifiers on development and test texts, with intervals"
         title = "Accuracy of regard classifiers"
@@ -105,12 +108,6 @@ class FigureTrainings:
         if backbone == BERT:
             options |= {"preset": "regard-bert"}
         return prepare("regard", data["train"], **options)
-
-    def _count_repeated(self) -> int:
-        """Texts of dev and test that the release has in train too."""
-        texts = self.published.annotations("regard")
-        known = texts.filter(pl.col("part") == "train")["text"]
-        return texts.filter((pl.col("part") != "train") & pl.col("text").is_in(known.implode())).height
 
     def _embedded_predictions(self) -> list[TextPrediction]:
         unseen = self.published.annotations("regard").filter(pl.col("part") != "train")
