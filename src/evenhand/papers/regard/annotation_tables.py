@@ -109,12 +109,10 @@ def table_agreement(texts: pl.DataFrame) -> Exhibit:
     known = texts.filter(_IS_LABELLED)
     keys = ["source", "context"]
     counts = known.group_by(*keys, "regard", "sentiment").len("texts")
-    totals = known.group_by(keys).len("of")
-    frame = (
-        counts.join(totals, on=keys)
-        .with_columns(share=pl.col("texts") / pl.col("of"), agree=pl.col("regard") == pl.col("sentiment"))
-        .sort(*keys, "regard", "sentiment")
+    shares = counts.with_columns(of=pl.col("texts").sum().over(keys)).with_columns(
+        share=pl.col("texts") / pl.col("of"), agree=pl.col("regard") == pl.col("sentiment")
     )
+    frame = shares.sort(*keys, "regard", "sentiment")
     notes = (
         f"{texts.height - known.height:,} of {texts.height:,} texts are not counted: their regard is other, "
         "or one of the two labels is missing.",
