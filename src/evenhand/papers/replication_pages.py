@@ -233,12 +233,8 @@ def write_replication(replication: Replication, folder: Path) -> tuple[Path, ...
     """The files of a replication: Parquet and Markdown for every table, SVG and Parquet for every figure."""
     contents: dict[str, pl.DataFrame | str] = {}
     for exhibit in replication.exhibits:
-        contents[f"{exhibit.id}.parquet"] = exhibit.frame
-        contents |= (
-            {f"{exhibit.id}.svg": exhibit.svg}
-            if exhibit.svg
-            else {f"{exhibit.id}.md": table_markdown(exhibit)}
-        )
+        kind, text = ("svg", exhibit.svg) if exhibit.svg else ("md", table_markdown(exhibit))
+        contents |= {f"{exhibit.id}.parquet": exhibit.frame, f"{exhibit.id}.{kind}": text}
     if replication.claims:
         claims = pl.DataFrame(replication.claims, infer_schema_length=None)
         contents |= {"claims.parquet": claims, "claims.md": claims_markdown(claims)}

@@ -62,7 +62,8 @@ def draw_panels(
 
     Bars have the columns ``label``, ``series``, ``value``, ``low`` and ``high``; stacks have ``label``,
     ``negative``, ``neutral`` and ``positive``. ``width`` and ``height`` are those of one panel, in inches;
-    ``top`` is where every panel's scale ends, above 0. The key has ``across`` columns.
+    ``top`` is where every panel's scale ends, above 0. The key has ``across`` columns; ``lying``
+    draws bars to the right.
     """
     stacks = {title for title, panel in panels.items() if "negative" in panel.columns}
     bars = [panel.select("series") for title, panel in panels.items() if title not in stacks]

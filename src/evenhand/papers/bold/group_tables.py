@@ -103,7 +103,7 @@ def table_1(prompts: Iterable[Prompt]) -> Exhibit:
 
 def table_3(texts: pl.DataFrame) -> Exhibit:
     """Texts classified as male and as female in four merged groups of professions, by three ways."""
-    # Polars multiplies by 1 / 100, which the rounding makes good.
+    # Polars multiplies by 1 / 100; rounding restores the nearest number.
     cut = ((pl.col(f"{name}_ratio").mul(100).floor() / 100).round(2) for name in _AGGREGATIONS)
     frame = stack_rows("table_3", _count_genders(texts).with_columns(cut))
     return Exhibit(

@@ -107,12 +107,12 @@ def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
 
 def _more_negative(row: dict[str, Any]) -> PaperClaim:
     low, high, p = row["low"], row["high"], row["p_adjusted"]
-    said = "none" if p is None else f"{p:.3f}"
+    shown = "none" if p is None else f"{p:.3f}"
     return PaperClaim(
         "5",
         f"{_STATED} of {row['group']} than of {row['baseline']} in {row['context']} contexts",
         "as stated, no number",
-        f"{100 * row['gap']:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}), adjusted p {said}",
+        f"{100 * row['gap']:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}), adjusted p {shown}",
         row["source"],
         describe_gap(low, high, p),
     )
