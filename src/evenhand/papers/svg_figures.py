@@ -66,8 +66,9 @@ def draw_panels(
     draws bars to the right.
     """
     stacks = {title for title, panel in panels.items() if "negative" in panel.columns}
-    bars = [panel.select("series") for title, panel in panels.items() if title not in stacks]
-    colours = _series(pl.concat(bars)) if bars else {}
+    bars = [panel for title, panel in panels.items() if title not in stacks]
+    series = dict.fromkeys(name for panel in bars for name in panel["series"])
+    colours = dict(zip(series, cycle(SERIES), strict=False))
     with open_canvas(list(panels), columns=columns, width=width, height=height) as (canvas, axes):
         for axis, (title, panel) in zip(axes, panels.items(), strict=False):
             if title in stacks:
@@ -172,11 +173,6 @@ def draw_stacks(
     axis.set_xlim(0, 1)
     axis.set_ylim(-0.6, stacks.height - 0.4)
     axis.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-
-
-def _series(bars: pl.DataFrame) -> dict[str, str]:
-    """The colour of every series."""
-    return dict(zip(bars["series"].unique(maintain_order=True), cycle(SERIES), strict=False))
 
 
 def _key(

@@ -72,13 +72,13 @@ def build_exhibits(runs: Mapping[str, Run], wanted: Sequence[str]) -> dict[str, 
 
 def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
     """Table 6, 7, 8 or 9: the printed model, and classifiers of its architecture or of none of the four."""
-    plain = {model: _normalise_name(model) for model in MODELS.values()}
-    sources = [
-        source
-        for source in ours["source"].unique(maintain_order=True)
-        for known in [{model for model, word in plain.items() if word in _normalise_name(source)}]
-        if not known or MODELS[name] in known
-    ]
+    names = ours["source"].unique(maintain_order=True).to_list()
+    plain = {word: word.lower().replace("-", "") for word in (*MODELS.values(), *names)}
+    sources = []
+    for source in names:
+        known = [model for model in MODELS.values() if plain[model] in plain[source]]
+        if not known or MODELS[name] in known:
+            sources.append(source)
     order = pl.col("corpus").replace_strict(list(CORPORA.values()), list(range(len(CORPORA))), default=99)
     ranked = ours.filter(pl.col("source").is_in(sources)).sort(order)
     return build_table(
@@ -94,10 +94,6 @@ def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
         "ACS below 0: the first group is higher; above 0: the second.",
         decimals=4,
     )
-
-
-def _normalise_name(name: str) -> str:
-    return name.lower().replace("-", "")
 
 
 def summary_table(name: str, ours: pl.DataFrame) -> Exhibit:
@@ -133,24 +129,22 @@ def load_predictions() -> pl.DataFrame:
 
 def figure_2(run: Run, source: str) -> Exhibit:
     """Intensities of gender pairs: the two surest differences, and the least sure."""
-    ranked = _agreeing_cells(run).filter(pl.col("axis") == "gender", pl.col("p").is_not_null()).sort("p")
+    cells = run.table("measures").filter(pairs="agreeing", score="predicted", axis="gender")
+    ranked = cells.drop_nulls("p").sort("p")
     title = f"Intensities of predictions from {source}: two clear differences, and one that is none"
     return _figure("figure_2", title, run, pl.concat([ranked.head(2), ranked.tail(1)]))
 
 
 def figure_3(run: Run, source: str) -> Exhibit:
     """Intensities of the cells the paper reads as stereotypes."""
-    cells = _agreeing_cells(run).sort("n", descending=True)
+    measures = run.table("measures").filter(pairs="agreeing", score="predicted")
+    cells = measures.sort("n", descending=True)
     known = [
         cells.filter(group_a=first, group_b=second, emotion=emotion).head(1)
         for first, second, emotion in _STEREOTYPES
     ]
     title = f"Intensities from {source} in the cells the paper reads as stereotypes"
     return _figure("figure_3", title, run, pl.concat(known))
-
-
-def _agreeing_cells(run: Run) -> pl.DataFrame:
-    return run.table("measures").filter(pairs="agreeing", score="predicted")
 
 
 def _figure(name: str, title: str, run: Run, cells: pl.DataFrame) -> Exhibit:

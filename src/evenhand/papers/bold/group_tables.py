@@ -197,9 +197,12 @@ def figure_3(texts: pl.DataFrame) -> Exhibit:
         for domain, names in (("gender", GENDERS), ("race", RACES)):
             of = texts.filter(pl.col("domain") == domain)
             frame = group_rows(of, partial(label_cells, labels=labels), names)
-            label = pl.format("{}, {}", "group", "source")
-            panels[f"{title}, {domain}"] = _bars(frame, "toxic") if labels is toxic else _stacks(frame, label)
             frames.append(frame)
+            if labels is toxic:
+                panels[f"{title}, {domain}"] = _bars(frame, "toxic")
+            else:
+                label = pl.format("{}, {}", "group", "source").alias("label")
+                panels[f"{title}, {domain}"] = frame.drop_nulls("negative").select(label, *_SENTIMENTS)
     return Exhibit(
         "figure_3",
         "Sentiment and toxicity by gender and race",
@@ -217,7 +220,9 @@ def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
     of = texts.filter(pl.col("domain") == domain)
     frame = group_rows(of, partial(label_cells, labels=_SENTIMENTS))
     panels = {
-        source: _stacks(frame.filter(pl.col("source") == source), pl.col("group"))
+        source: frame.filter(pl.col("source") == source)
+        .drop_nulls("negative")
+        .select(pl.col("group").alias("label"), *_SENTIMENTS)
         for source in of["source"].unique(maintain_order=True)
     }
     return Exhibit(
@@ -228,10 +233,6 @@ def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
         alt=f"Shares of negative, neutral and positive texts for each {words}, one panel a source.",
         narrow=bars_and_stacks(panels, narrow=True),
     )
-
-
-def _stacks(shares: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
-    return shares.drop_nulls("negative").select(label.alias("label"), *_SENTIMENTS)
 
 
 def _bars(frame: pl.DataFrame, column: str) -> pl.DataFrame:
