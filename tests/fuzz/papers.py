@@ -20,8 +20,8 @@ from evenhand.papers.regard.annotation_tables import table_4
 from evenhand.papers.regard.released_data import (
     METRICS,
     PARTS,
-    PromptOrigins,
     RegardRelease,
+    find_origins,
     mask_differences,
     read_annotated_texts,
 )
@@ -106,7 +106,7 @@ def _regard(path: Path) -> Iterator[object]:
     published, suite = RegardRelease.find(path.parent), _suite()
     yield table_4(published)
     yield mask_differences(published.pairs(), suite)
-    yield read_annotated_texts(published, suite, PromptOrigins.of(published.pairs(), suite))
+    yield read_annotated_texts(published, suite, find_origins(published.pairs(), suite))
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from tests.chromium import opened
 
 from evenhand.papers import svg_figures
-from evenhand.papers.replication_pages import PaperClaim, PaperFigure, PaperTable, Replication, html_page
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication, html_page
 
 pytestmark = pytest.mark.browser
 
@@ -30,17 +30,19 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     columns = {f"share_of_{place}": [0.123] * 3 for place in range(11)}
     bounds = {f"{name}_{side}": [0.1] * 3 for name in columns for side in ("low", "high")}
     table = pl.DataFrame({"source": ["paper: WIKI", "WIKI", "builtin:masked"], **columns, **bounds})
-    stacks = [svg_figures.StackedBar("a group, a source", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]
-    bars = [svg_figures.FigureBar("m", source, 0.2, 0.1, 0.3) for source in ("WIKI", "builtin")]
-    panels = [svg_figures.FigurePanel("shares", stacks=stacks), svg_figures.FigurePanel("bars", bars)]
-    drawn = svg_figures.bars_and_stacks(panels)
-    figure = PaperFigure(
-        "figure_3", "F", table, drawn, "bars", narrow=svg_figures.bars_and_stacks(panels, narrow=True)
+    stacks = pl.DataFrame(
+        {"label": ["a group, a source"], "negative": [0.2], "neutral": [0.3], "positive": [0.5]}
     )
+    bars = pl.DataFrame({"label": ["m"] * 2, "series": ["WIKI", "builtin"]}).with_columns(
+        value=pl.lit(0.2), low=pl.lit(0.1), high=pl.lit(0.3)
+    )
+    panels = {"shares": stacks, "bars": bars}
+    drawn, narrow = svg_figures.bars_and_stacks(panels), svg_figures.bars_and_stacks(panels, narrow=True)
+    figure = Exhibit("figure_3", "F", table, svg=drawn, alt="bars", narrow=narrow)
     claim = PaperClaim(
         "6.2", "toxic texts", "many words of the paper " * 6, "0.10 % [0.05 %, 0.20 %], n = 1,234"
     )
-    found = Replication("bold", "T", "C", (PaperTable("table_5", "T", table), figure), claims=(claim,))
+    found = Replication("T", "C", (Exhibit("table_5", "T", table), figure), claims=(claim,))
     path: Path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(html_page(found), encoding="utf-8")
     return path.as_uri()

@@ -10,14 +10,18 @@ import pytest
 import evenhand
 from evenhand.core.errors import InputError
 from evenhand.papers import replicate, svg_figures
-from evenhand.papers.replication_pages import (
-    PaperClaim,
-    PaperFigure,
-    PaperTable,
-    Replication,
-    format_value,
-    html_page,
-)
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication, format_value, html_page
+
+
+def bars(*rows):
+    """Bars of (label, series, value, low, high)."""
+    schema = dict.fromkeys(("label", "series"), pl.String) | dict.fromkeys(
+        ("value", "low", "high"), pl.Float64
+    )
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+STACK = pl.DataFrame({"label": ["m"], "negative": [0.2], "neutral": [0.3], "positive": [0.5]})
 
 
 class _Prepared:
@@ -28,17 +32,14 @@ class _Prepared:
 
     def run(self, folder: Path, progress):
         table = pl.DataFrame({"source": ["paper: WIKI", "x<script>"], "share": [0.5, None], "count": [3, -4]})
-        svg = svg_figures.grouped_bars(
-            {"a": [svg_figures.FigureBar("m", "s", 1.0, 0.5, 1.5), svg_figures.FigureBar("n", "s", None)]},
-            unit="%",
-        )
+        drawn = bars(("m", "s", 1.0, 0.5, 1.5), ("n", "s", None, None, None))
+        svg = svg_figures.draw_panels({"a": drawn}, unit="%")
         return Replication(
-            paper="bold",
             title="A title",
             citation="A citation",
             exhibits=(
-                PaperTable("table_3", "Shares", table, notes=("a note",)),
-                PaperFigure("figure_2", "Bars", table, svg, "bars of a"),
+                Exhibit("table_3", "Shares", table, notes=("a note",)),
+                Exhibit("figure_2", "Bars", table, svg=svg, alt="bars of a"),
             ),
             claims=(
                 PaperClaim("6.1", "polar texts", "6.57 %", None, remark="not asked for"),
@@ -51,11 +52,11 @@ class _Prepared:
 
 @pytest.fixture
 def paper(monkeypatch):
-    module = ModuleType("evenhand.papers.bold")
+    module = ModuleType("evenhand.papers.bold.replication")
     module.EXHIBITS = ("table_1", "table_3", "figure_2")
     module.requests = []
     module.prepare = lambda request: (module.requests.append(request), _Prepared())[1]
-    monkeypatch.setitem(sys.modules, "evenhand.papers.bold", module)
+    monkeypatch.setitem(sys.modules, "evenhand.papers.bold.replication", module)
     return module
 
 
@@ -88,15 +89,11 @@ def test_a_replication_is_written_whole(paper, tmp_path):
 
 
 def test_figures_repeat_byte_for_byte():
-    bars = {
-        "a": [svg_figures.FigureBar("m", "s", 1.0)],
-        "b": [svg_figures.FigureBar("m", "t", 2.0, 1.0, 3.0)],
-    }
-    assert svg_figures.grouped_bars(bars, unit="x") == svg_figures.grouped_bars(bars, unit="x")
-    stacks = svg_figures.FigurePanel(
-        "a", stacks=[svg_figures.StackedBar("m", {"negative": 0.2, "neutral": 0.3, "positive": 0.5})]
-    )
-    assert svg_figures.bars_and_stacks([stacks]).count(">50 %<") == 2  # the axis, and the part that is half
+    panels = {"a": bars(("m", "s", 1.0, None, None)), "b": bars(("m", "t", 2.0, 1.0, 3.0))}
+    assert svg_figures.draw_panels(panels, unit="x") == svg_figures.draw_panels(panels, unit="x")
+    assert (
+        svg_figures.bars_and_stacks({"a": STACK}).count(">50 %<") == 2
+    )  # the axis, and the part that is half
 
 
 def test_exhibits_are_chosen_by_number_or_id(paper, tmp_path):
@@ -139,9 +136,9 @@ def test_missing_is_a_dash_never_zero():
 
 
 def _page(table, narrow=""):
-    drawn = svg_figures.horizontal_bars([svg_figures.FigureBar("m", "s", 1.0)], unit="x")
-    figure = PaperFigure("figure_2", "Bars", pl.DataFrame({"a": [1]}), drawn, "bars", narrow=narrow)
-    return html_page(Replication("bold", "T", "C", (PaperTable("table_3", "S", table), figure)))
+    drawn = svg_figures.horizontal_bars(bars(("m", "s", 1.0, None, None)), unit="x")
+    figure = Exhibit("figure_2", "Bars", pl.DataFrame({"a": [1]}), svg=drawn, alt="bars", narrow=narrow)
+    return html_page(Replication("T", "C", (Exhibit("table_3", "S", table), figure)))
 
 
 def test_wide_tables_use_the_window_say_that_they_go_on_and_are_printed_sideways():
@@ -163,9 +160,8 @@ def test_a_column_in_which_nothing_is_known_is_aligned_as_numbers_are():
 
 def test_a_narrow_screen_gets_its_own_figure_where_there_is_one():
     table = pl.DataFrame({"a": [1.0]})
-    svg = svg_figures.horizontal_bars(
-        [svg_figures.FigureBar("m", "s", -1.0, -1.5, -0.5), svg_figures.FigureBar("n", "t", None)], unit="x"
-    )
+    drawn = bars(("m", "s", -1.0, -1.5, -0.5), ("n", "t", None, None, None))
+    svg = svg_figures.horizontal_bars(drawn, unit="x")
     assert '<source media="screen and (max-width: 46rem)" srcset="data:image' in _page(table, svg)
     assert 'class="wide"' not in _page(table, svg)
     assert "<source" not in _page(table)
@@ -173,15 +169,10 @@ def test_a_narrow_screen_gets_its_own_figure_where_there_is_one():
 
 
 def test_an_interval_far_above_every_bar_is_cut_with_an_arrow():
-    short = [
-        svg_figures.FigureBar("m", "s", 0.01, 0.0, 0.02),
-        svg_figures.FigureBar("n", "s", 0.02, 0.0, 0.07),
-    ]
+    short = bars(("m", "s", 0.01, 0.0, 0.02), ("n", "s", 0.02, 0.0, 0.07))
     assert svg_figures._upper_limit(short) == float("inf")
-    long = [*short, svg_figures.FigureBar("o", "s", 0.0, 0.0, 0.29), svg_figures.FigureBar("p", "s", None)]
+    long = pl.concat([short, bars(("o", "s", 0.0, 0.0, 0.29), ("p", "s", None, None, None))])
     assert svg_figures._upper_limit(long) == pytest.approx(4 * 0.02)
-    assert svg_figures._upper_limit([svg_figures.FigureBar("m", "s", 0.0, 0.0, 0.5)]) == float(
-        "inf"
-    )  # nothing to see below it
-    panel = svg_figures.bars_and_stacks([svg_figures.FigurePanel("t", long)])
-    assert panel != svg_figures.bars_and_stacks([svg_figures.FigurePanel("t", short)])
+    # Nothing to see below it.
+    assert svg_figures._upper_limit(bars(("m", "s", 0.0, 0.0, 0.5))) == float("inf")
+    assert svg_figures.bars_and_stacks({"t": long}) != svg_figures.bars_and_stacks({"t": short})

@@ -12,9 +12,8 @@ from typing import Protocol, Unpack, cast
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, metric_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.files import safe_file_name
 from evenhand.core.options import checks_options, split_names
-from evenhand.core.protocols import Model, Progress
+from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution
 from evenhand.papers import ReplicateOptions
 from evenhand.papers.replication_pages import Replication, write_replication
@@ -53,29 +52,26 @@ RUNS = "runs"
 class ReplicationRequest:
     """The options of a replication, checked."""
 
-    data: Path | None
+    options: ReplicateOptions
     exhibits: tuple[str, ...]
     """Ids such as ``table_3``; all of the paper's where none was named."""
     models: tuple[str, ...]
     """Empty where the paper's own default is wanted."""
     metrics: tuple[str, ...]
     """Metrics that replace the paper's default ones: ``toxicity=ORG/NAME``."""
+    data: Path | None
     human: Path | None
     suite: Path | None
     """A file of groups and contexts for the named models, besides the paper's."""
-    max_new_tokens: int | None
-    """The length of texts where the paper prints none; None takes ours."""
     full: bool
     seed: int
-    device: str
-    batch: int | None
-    offline: bool
-    jobs: int = 1
+    jobs: int
     """Conditions at once, each in a process of its own."""
 
     def execution(self) -> Execution:
         """How models are loaded."""
-        return Execution(device=self.device, batch=self.batch, offline=self.offline)
+        options = self.options
+        return Execution(device=options["device"], batch=options["batch"], offline=options["offline"])
 
     def named_specs(self, *default: str) -> list[tuple[str, str]]:
         """Name and spec of each model, given as ``SPEC`` or ``NAME=SPEC``."""
@@ -86,9 +82,9 @@ class ReplicationRequest:
         """The options that every audit of the replication shares."""
         return {
             "seed": self.seed,
-            "device": self.device,
-            "batch": self.batch,
-            "offline": self.offline,
+            "device": self.options["device"],
+            "batch": self.options["batch"],
+            "offline": self.options["offline"],
             "command": f"evenhand replicate {command}",
         }
 
@@ -107,17 +103,6 @@ class PaperJob(Protocol):
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits; runs of single models are kept in ``folder / RUNS``: a second start resumes."""
-        ...
-
-
-class PaperModule(Protocol):
-    """The module of a paper, ``evenhand.papers.<name>``."""
-
-    EXHIBITS: tuple[str, ...]
-    """All it can write, in the paper's order: ``table_1``, ``figure_2`` ..."""
-
-    def prepare(self, request: ReplicationRequest) -> PaperJob:
-        """The replication with its data found and checked."""
         ...
 
 
@@ -187,25 +172,22 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
         if cast("Mapping[str, object]", options)[option] and paper != only:
             flag = f"--{option.replace('_', '-')}"
             raise InputError(f"replicate {paper} {differs}", expected=f"{flag} with {only}", fix=fix)
-    module: PaperModule = import_module(f"evenhand.papers.{paper}")
+    module = import_module(f"evenhand.papers.{paper}.replication")
     out = options["out"]
     suite = options["suite"]  # FILE, or regard:FILE as an audit takes it
     request = ReplicationRequest(
-        data=_check_exists(options["data"], "--data"),
+        options,
         exhibits=_select_exhibits(module.EXHIBITS, split_names(options["tables"])),
         models=split_names(options["model"]) or (),
         metrics=metric_names(options["metrics"]) or (),
+        data=_check_exists(options["data"], "--data"),
         human=_check_exists(options["human"], "--human"),
         suite=_check_exists(suite and str(suite).removeprefix("regard:"), "--suite"),
-        max_new_tokens=options["max_new_tokens"],
         full=options["full"],
         seed=options["seed"],
-        device=options["device"],
-        batch=options["batch"],
-        offline=options["offline"],
         jobs=options["jobs"] or 1,
     )
-    prepared = module.prepare(request)
+    prepared: PaperJob = module.prepare(request)
     identity: dict[str, Json] = {"command": "replicate", "paper": paper, **prepared.identity}
     return ReplicationJob(
         paper=paper,
@@ -222,44 +204,12 @@ def _sources(known: Manifest | Mapping[str, Json]) -> Mapping[str, Json]:
     return cast("Mapping[str, Json]", known.get("sources") or {})
 
 
-@dataclass(frozen=True, slots=True)
-class PaperSource:
-    """A model whose texts a replication counts, or texts that are replayed."""
-
-    name: str
-    model: Model
-
-    @property
-    def folder(self) -> str:
-        """The folder of its runs."""
-        return safe_file_name(self.name, "source")
-
-
-def run_warnings(runs: Mapping[str, Run]) -> tuple[str, ...]:
-    """The warnings of every source's run."""
-    return tuple(f"{name}: {text}" for name, run in runs.items() for text in run.manifest["warnings"])
-
-
-def refuse_twins(names: Sequence[str]) -> None:
-    """An error where two sources would share a folder: their names differ in case or punctuation alone."""
-    folders = [safe_file_name(name, "source").casefold() for name in names]
-    for place, name in enumerate(names):
-        if folders[place] in folders[:place]:
-            raise InputError(
-                f"two sources are called {name!r}, or nearly so",
-                expected="a name each",
-                fix="give one as --model NAME=SPEC",
-            )
-
-
 def _check_exists(path: Path | str | None, option: str) -> Path | None:
-    if path is None:
-        return None
-    if not Path(path).exists():
+    if path is not None and not Path(path).exists():
         raise InputError(
             f"{option} names {path}, which is not there", expected="a file or folder", fix="check the path"
         )
-    return Path(path)
+    return None if path is None else Path(path)
 
 
 def _select_exhibits(known: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import jinja2
 import polars as pl
@@ -20,8 +19,8 @@ from evenhand.store.parquet import write_parquet
 
 
 @dataclass(frozen=True, slots=True)
-class PaperTable:
-    """A table of the paper, in long form: the paper's columns in snake case, and ``source``."""
+class Exhibit:
+    """A table or figure in long form: the paper's columns in snake case, and ``source``."""
 
     id: str
     """``table_3``."""
@@ -33,24 +32,25 @@ class PaperTable:
     """Digits shown after the point; the Parquet file keeps all."""
     is_offensive: bool = False
     """Whether it shows texts that may offend: they are then behind a notice."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaperFigure:
-    """A figure of the paper, with the numbers it draws."""
-
-    id: str
-    title: str
-    frame: pl.DataFrame
-    svg: str
-    alt: str
+    svg: str = ""
+    """The drawing of a figure; a table has none."""
+    alt: str = ""
     """What the figure shows, in a sentence, for readers who do not see it."""
-    notes: tuple[str, ...] = ()
     narrow: str = ""
-    """The same for a narrow screen, as SVG; where there is none the wide one is scrolled."""
+    """The drawing for a narrow screen; without one, the wide one is scrolled."""
 
+    @property
+    def name(self) -> str:
+        """``table_3`` is Table 3; an exhibit without a number in the paper has its last words."""
+        kind, _, number = self.id.partition("_")
+        words = number.replace("_", " ")
+        return f"{kind.capitalize()} {words}" if number[:1].isdigit() else (words or kind).capitalize()
 
-Exhibit = PaperTable | PaperFigure
+    @property
+    def heading(self) -> str:
+        """The number and title of the paper's exhibits; the title alone of our own, which have no number."""
+        has_number = any(letter.isdigit() for letter in self.name)
+        return f"{self.name}: {self.title}" if has_number else self.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,6 @@ class PaperClaim:
 class Replication:
     """All that one paper's replication shows."""
 
-    paper: str
     title: str
     """What was replicated, on which sources, in a sentence."""
     citation: str
@@ -96,9 +95,12 @@ def load_published(paper: str, table: str) -> pl.DataFrame:
     return frame.select(source.alias("source"), pl.all().exclude("source", "model"))
 
 
-def add_published(paper: str, table: str, ours: pl.DataFrame) -> pl.DataFrame:
-    """The paper's rows and then ours, with the columns of both."""
-    return pl.concat([load_published(paper, table), ours], how="diagonal_relaxed")
+def build_table(
+    paper: str, identifier: str, title: str, ours: pl.DataFrame, *notes: str, decimals: int = 2
+) -> Exhibit:
+    """A table of the paper: its rows and then ours, with the columns of both."""
+    frame = pl.concat([load_published(paper, identifier), ours], how="diagonal_relaxed")
+    return Exhibit(identifier, title, frame, notes, decimals)
 
 
 ROWS_SHOWN = 500
@@ -115,20 +117,15 @@ _MISSING = "–"
 _STYLE = Path(__file__).with_name("page.css")
 
 
-def table_markdown(table: PaperTable) -> str:
+def table_markdown(table: Exhibit) -> str:
     """A table as a GitHub Markdown page."""
-    lines = [f"# {escape_markdown(_heading(table))}", "", _grid(table.frame, table.decimals)]
-    return "\n".join([*lines, *_notes(table.notes)]) + "\n"
+    return "\n".join([f"# {escape_markdown(table.heading)}", "", _grid(table), *_notes(table.notes)]) + "\n"
 
 
-def claims_markdown(claims: Sequence[PaperClaim]) -> str:
+def claims_markdown(claims: pl.DataFrame) -> str:
     """The paper's numbers and ours, a line each."""
-    rows = [
-        [claim.section, claim.claim, claim.paper, claim.ours or "-", claim.source, claim.remark]
-        for claim in claims
-    ]
-    head = ["Section", "Claim", "Paper", "Ours", "Source", "Remark"]
-    return f"# Claims of the text, paper and ours\n\n{markdown_table(head, rows)}\n"
+    table = markdown_table([name.capitalize() for name in claims.columns], claims.fill_null("-").iter_rows())
+    return f"# Claims of the text, paper and ours\n\n{table}\n"
 
 
 def markdown_page(replication: Replication) -> str:
@@ -138,12 +135,8 @@ def markdown_page(replication: Replication) -> str:
         parts += ["## What came out", *(f"- {escape_markdown(finding)}" for finding in replication.findings)]
     parts += ["## Read this first", *(f"- {escape_markdown(remark)}" for remark in replication.remarks)]
     for exhibit in replication.exhibits:
-        parts += [f"## {escape_markdown(_heading(exhibit))}", ""]
-        if isinstance(exhibit, PaperFigure):
-            parts += [f"![{escape_markdown(exhibit.alt)}]({exhibit.id}.svg)"]
-        else:
-            parts += [_grid(exhibit.frame, exhibit.decimals)]
-        parts += _notes(exhibit.notes)
+        shown = f"![{escape_markdown(exhibit.alt)}]({exhibit.id}.svg)" if exhibit.svg else _grid(exhibit)
+        parts += [f"## {escape_markdown(exhibit.heading)}", "", shown, *_notes(exhibit.notes)]
     if replication.claims:
         parts += ["The numbers of the paper's text stand beside ours in [claims.md](claims.md)."]
     return "\n\n".join(parts) + "\n"
@@ -161,10 +154,11 @@ def html_page(replication: Replication) -> str:
     style = stylesheet() + _STYLE.read_text(encoding="utf-8")
     return environment.get_template("page.html.j2").render(
         replication=replication,
-        exhibits=[_template_values(exhibit) for exhibit in replication.exhibits],
+        grids={exhibit.id: _grid_values(exhibit) for exhibit in replication.exhibits},
         style=Markup(style),
         policy=security_policy(style, ""),
         tied=_keep_together,
+        data_url=_data_url,
         long=LONG,
         tall=TALL,
         short=SHORT,
@@ -186,38 +180,26 @@ def format_value(value: object, decimals: int) -> str:
     return str(value)
 
 
-class EstimateCell(NamedTuple):
-    """An estimate as a reader sees it."""
-
-    value: str
-    interval: str = ""
-
-
-def merge_estimate_columns(frame: pl.DataFrame, decimals: int) -> tuple[list[str], list[list[EstimateCell]]]:
-    """Heads and cells as a reader sees them: ``x``, ``x_low`` and ``x_high`` share a cell."""
+def merge_estimate_columns(
+    frame: pl.DataFrame, decimals: int
+) -> tuple[list[str], list[list[tuple[str, str]]]]:
+    """Heads and cells of value and interval: ``x``, ``x_low`` and ``x_high`` share a cell."""
     bounds = {f"{name}{end}" for name in frame.columns for end in ("_low", "_high")}
     heads = [name for name in frame.columns if name not in bounds]
     return heads, [[_cell(row, head, decimals) for head in heads] for row in frame.iter_rows(named=True)]
 
 
-def _cell(row: dict[str, object], head: str, decimals: int) -> EstimateCell:
+def _cell(row: dict[str, object], head: str, decimals: int) -> tuple[str, str]:
     value, *ends = (format_value(row.get(f"{head}{end}"), decimals) for end in ("", "_low", "_high"))
-    return EstimateCell(value, "" if _MISSING in ends else f"[{ends[0]}, {ends[1]}]")
+    return value, "" if _MISSING in ends else f"[{ends[0]}, {ends[1]}]"
 
 
-def _template_values(exhibit: Exhibit) -> dict[str, object]:
-    """What the template shows of an exhibit; a figure has its picture, and the numbers it draws."""
-    values: dict[str, object] = {"id": exhibit.id, "name": _name(exhibit.id), "heading": _heading(exhibit)}
-    if isinstance(exhibit, PaperFigure):
-        narrow = _data_url(exhibit.narrow) if exhibit.narrow else ""
-        values |= {"image": _data_url(exhibit.svg), "narrow": narrow, "alt": exhibit.alt}
-    table = exhibit if isinstance(exhibit, PaperTable) else None
+def _grid_values(exhibit: Exhibit) -> dict[str, object]:
+    """What the template shows of an exhibit's numbers."""
     frame = exhibit.frame.head(ROWS_SHOWN)
-    heads, rows = merge_estimate_columns(frame, table.decimals if table else 2)
+    heads, rows = merge_estimate_columns(frame, exhibit.decimals)
     sources = frame["source"] if "source" in frame.columns else [""] * frame.height
-    return values | {
-        "notes": exhibit.notes,
-        "is_offensive": table is not None and table.is_offensive,
+    return {
         "columns": [head.replace("_", " ") for head in heads],
         # A column in which no number is known counts as one of numbers too.
         "numeric": [frame.schema[head].is_numeric() or frame.schema[head] == pl.Null for head in heads],
@@ -237,9 +219,9 @@ def _data_url(svg: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
-def _grid(frame: pl.DataFrame, decimals: int) -> str:
-    heads, rows = merge_estimate_columns(frame, decimals)
-    cells = [[f"{cell.value} {cell.interval}".rstrip() for cell in row] for row in rows]
+def _grid(exhibit: Exhibit) -> str:
+    heads, rows = merge_estimate_columns(exhibit.frame, exhibit.decimals)
+    cells = [[f"{value} {interval}".rstrip() for value, interval in row] for row in rows]
     return markdown_table([head.replace("_", " ") for head in heads], cells)
 
 
@@ -247,32 +229,15 @@ def _notes(notes: Sequence[str]) -> list[str]:
     return ["", *(f"- {escape_markdown(note)}" for note in notes)] if notes else []
 
 
-def _heading(exhibit: Exhibit) -> str:
-    """The number and title of the paper's exhibits; the title alone of our own, which have no number."""
-    name = _name(exhibit.id)
-    return f"{name}: {exhibit.title}" if any(letter.isdigit() for letter in name) else exhibit.title
-
-
-def _name(identifier: str) -> str:
-    """``table_3`` is Table 3; an exhibit without a number in the paper has its last words."""
-    kind, _, number = identifier.partition("_")
-    words = number.replace("_", " ")
-    return f"{kind.capitalize()} {words}" if number[:1].isdigit() else (words or kind).capitalize()
-
-
 def write_replication(replication: Replication, folder: Path) -> tuple[Path, ...]:
     """The files of a replication: Parquet and Markdown for every table, SVG and Parquet for every figure."""
     contents: dict[str, pl.DataFrame | str] = {}
     for exhibit in replication.exhibits:
-        contents[f"{exhibit.id}.parquet"] = exhibit.frame
-        if isinstance(exhibit, PaperFigure):
-            contents[f"{exhibit.id}.svg"] = exhibit.svg
-        else:
-            contents[f"{exhibit.id}.md"] = table_markdown(exhibit)
+        kind, text = ("svg", exhibit.svg) if exhibit.svg else ("md", table_markdown(exhibit))
+        contents |= {f"{exhibit.id}.parquet": exhibit.frame, f"{exhibit.id}.{kind}": text}
     if replication.claims:
-        rows = [asdict(claim) for claim in replication.claims]
-        contents["claims.parquet"] = pl.DataFrame(rows, infer_schema_length=None)
-        contents["claims.md"] = claims_markdown(replication.claims)
+        claims = pl.DataFrame(replication.claims, infer_schema_length=None)
+        contents |= {"claims.parquet": claims, "claims.md": claims_markdown(claims)}
     contents |= {"replication.md": markdown_page(replication), "report.html": html_page(replication)}
     for name, content in contents.items():
         if isinstance(content, str):

@@ -6,8 +6,10 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import cycle, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
 
 from evenhand.core.errors import MissingLibraryError
 
@@ -20,6 +22,9 @@ COLOURS = ("#1d5bb8", "#ad4706", "#0a6a70", "#7a3b9a", "#8a6d00", "#575d67", "#b
 POLARITY = {"negative": "#ad4706", "neutral": "#c9ccd1", "positive": "#0a6a70"}
 SERIES = ("#1d5bb8", "#d0679a", "#3c414a", "#3d93d0", "#a67f00", "#5b2a86", "#3f7d20", "#6b3f1d")
 """Of bars side by side, such as sources: none of them means anything in `POLARITY`."""
+INK = "#17191d"
+"""Of lines, and of letters on a light ground."""
+BAR_COLUMNS = ("label", "series", "value", "low", "high")
 _ROOM = 4.0
 """How many times the tallest bar an interval may reach before it is cut, with an arrow."""
 _Place = Literal["outside lower left", "outside upper left"]
@@ -27,94 +32,68 @@ NARROW = 3.7
 """Inches that a telephone held upright shows at the size they were drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class FigureBar:
-    """One bar: its value and, where there is one, its interval."""
-
-    label: str
-    series: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StackedBar:
-    """One bar cut in parts that sum to one."""
-
-    label: str
-    parts: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class FigurePanel:
-    """One panel of a figure that mixes bars and stacks."""
-
-    title: str
-    bars: Sequence[FigureBar] = ()
-    stacks: Sequence[StackedBar] = ()
-
-
-def bars_and_stacks(panels: Sequence[FigurePanel], *, narrow: bool = False) -> str:
-    """An SVG with a panel each for stacked shares or for bars with intervals.
+def bars_and_stacks(panels: Mapping[str, pl.DataFrame], *, narrow: bool = False) -> str:
+    """An SVG with a panel of stacked shares or of bars for each title.
 
     The key of the shares stands above, that of the bars below: two keys, no colour in both. ``narrow`` puts
     the panels under each other, and the parts of a stack's label.
     """
-    longest = max((len(panel.stacks) for panel in panels if panel.stacks), default=4)
+    longest = max((panel.height for panel in panels.values() if "negative" in panel.columns), default=4)
     height = max(2.6, 0.6 + (0.36 if narrow else 0.26) * longest)
-    columns, width = (1, NARROW) if narrow else (2, 5.0)
-    with open_canvas(len(panels), columns=columns, width=width, height=height) as (canvas, axes):
-        for axis, panel in zip(axes, panels, strict=False):
-            if panel.stacks:
-                _draw_stacks(axis, panel.stacks, separator="\n" if narrow else ", ")
-            else:
-                _draw_bars(axis, panel.bars)
-            axis.set_title(panel.title, loc="left", fontsize=10)
-        if any(panel.stacks for panel in panels):
-            _key(canvas, POLARITY, place="outside upper left")
-        _key(canvas, _series([bar for panel in panels for bar in panel.bars]), across=2 if narrow else 6)
-        return to_svg(canvas)
+    if narrow:
+        labels = pl.col("label").str.replace_all(", ", "\n")
+        panels = {title: panel.with_columns(labels) for title, panel in panels.items()}
+        return draw_panels(panels, columns=1, width=NARROW, height=height, across=2)
+    return draw_panels(panels, height=height)
 
 
-def grouped_bars(
-    panels: Mapping[str, Sequence[FigureBar]],
+def draw_panels(
+    panels: Mapping[str, pl.DataFrame],
     *,
-    unit: str,
+    unit: str = "",
     columns: int = 2,
     width: float = 5.0,
+    height: float = 3.2,
     top: float | None = None,
+    across: int = 6,
+    lying: bool = False,
 ) -> str:
-    """An SVG with a panel for each key: bars side by side for each series, with intervals.
+    """An SVG with a panel for each title: stacks, or bars side by side for each series.
 
-    ``width`` is that of one panel, in inches; ``top`` is where every panel's scale ends, above 0.
+    Bars have the columns ``label``, ``series``, ``value``, ``low`` and ``high``; stacks have ``label``,
+    ``negative``, ``neutral`` and ``positive``. ``width`` and ``height`` are those of one panel, in inches;
+    ``top`` is where every panel's scale ends, above 0. The key has ``across`` columns; ``lying``
+    draws bars to the right.
     """
-    with open_canvas(len(panels), columns=columns, width=width, height=3.2) as (canvas, axes):
-        for axis, (title, bars) in zip(axes, panels.items(), strict=False):
-            _draw_bars(axis, bars)
-            axis.set_title(title, loc="left", fontsize=10)
-            axis.set_ylabel(unit, fontsize=8)
+    stacks = {title for title, panel in panels.items() if "negative" in panel.columns}
+    bars = [panel for title, panel in panels.items() if title not in stacks]
+    series = dict.fromkeys(name for panel in bars for name in panel["series"])
+    colours = dict(zip(series, cycle(SERIES), strict=False))
+    with open_canvas(list(panels), columns=columns, width=width, height=height) as (canvas, axes):
+        for axis, (title, panel) in zip(axes, panels.items(), strict=False):
+            if title in stacks:
+                draw_stacks(axis, panel)
+            else:
+                _draw_bars(axis, panel, colours, lying=lying)
+            (axis.set_xlabel if lying else axis.set_ylabel)(unit, fontsize=8)
             if top is not None:
                 axis.set_ylim(0, top)
-        _key(canvas, _series([bar for bars in panels.values() for bar in bars]))
+        _key(canvas, POLARITY if stacks else {}, place="outside upper left")
+        _key(canvas, colours, across=across)
         return to_svg(canvas)
 
 
-def horizontal_bars(bars: Sequence[FigureBar], *, unit: str) -> str:
+def horizontal_bars(bars: pl.DataFrame, *, unit: str) -> str:
     """An SVG for a narrow screen: labels under each other, a bar to the right or left for each series."""
-    height = 0.8 + 0.13 * len(bars) + 0.08 * len({bar.label for bar in bars})
-    with open_canvas(1, width=NARROW, height=height) as (canvas, axes):
-        _draw_bars(axes[0], bars, lying=True)
-        axes[0].set_xlabel(unit, fontsize=8)
-        _key(canvas, _series(bars), across=2)
-        return to_svg(canvas)
+    height = 0.8 + 0.13 * bars.height + 0.08 * bars["label"].n_unique()
+    return draw_panels({"": bars}, unit=unit, columns=1, width=NARROW, height=height, across=2, lying=True)
 
 
 @contextmanager
 def open_canvas(
-    panels: int, *, columns: int = 1, width: float, height: float
+    titles: Sequence[str], *, columns: int = 1, width: float, height: float, fontsize: float = 10
 ) -> Iterator[tuple[Canvas, list[Axes]]]:
-    """A canvas in our style with panels of that size, in inches, in rows of at most ``columns``."""
+    """A canvas in our style with a panel of that size, in inches, for each title, in rows of ``columns``."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure as Canvas
@@ -126,13 +105,14 @@ def open_canvas(
     style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "evenhand", "font.size": 9}
     style |= {"font.family": "sans-serif", "legend.frameon": False}
     style |= {"axes.spines.top": False, "axes.spines.right": False}
-    columns = min(columns, max(1, panels))
-    rows = max(1, -(-panels // columns))
+    columns = min(columns, max(1, len(titles)))
+    rows = max(1, -(-len(titles) // columns))
     with rc_context(style):
         canvas = Canvas(figsize=(width * columns, height * rows), layout="constrained")
         axes = list(canvas.subplots(rows, columns, squeeze=False).flat)
-        for spare in axes[panels:]:
-            spare.set_visible(False)
+        for axis, title in zip_longest(axes, titles):
+            axis.set_visible(title is not None)
+            axis.set_title(title or "", loc="left", fontsize=fontsize)
         yield canvas, axes
 
 
@@ -143,71 +123,64 @@ def to_svg(canvas: Canvas) -> str:
     return buffer.getvalue()
 
 
-def _draw_bars(axis: Axes, bars: Sequence[FigureBar], *, lying: bool = False) -> None:
-    labels = list(dict.fromkeys(bar.label for bar in bars))
-    names = list(dict.fromkeys(bar.series for bar in bars))
-    width = min(0.8 / max(1, len(names)), 0.4)
+def _draw_bars(axis: Axes, bars: pl.DataFrame, colours: Mapping[str, str], *, lying: bool = False) -> None:
+    labels = bars["label"].unique(maintain_order=True).to_list()
+    names, width = list(colours), min(0.8 / max(1, len(colours)), 0.4)
     roof = math.inf if lying else _upper_limit(bars)
-    for bar in bars:
-        if bar.value is None:
-            continue
-        at = labels.index(bar.label) + (names.index(bar.series) - (len(names) - 1) / 2) * width
-        colour = SERIES[names.index(bar.series) % len(SERIES)]
-        draw = axis.barh if lying else axis.bar
-        draw(at, bar.value, width * 0.92, color=colour)
-        if bar.low is not None and bar.high is not None:
-            line = ([at, at], [bar.low, bar.high])
-            axis.plot(*(reversed(line) if lying else line), color="#17191d", linewidth=1)
-        if bar.high is not None and bar.high > roof:
-            axis.plot([at], [roof], color="#17191d", marker="^", markersize=5, clip_on=False)
+    draw = axis.barh if lying else axis.bar
+    for label, series, value, low, high in bars.drop_nulls("value").select(BAR_COLUMNS).iter_rows():
+        at = labels.index(label) + (names.index(series) - (len(names) - 1) / 2) * width
+        draw(at, value, width * 0.92, color=colours[series])
+        if low is not None and high is not None:
+            line = ([at, at], [low, high])
+            axis.plot(*(reversed(line) if lying else line), color=INK, linewidth=1)
+        if high is not None and high > roof:
+            axis.plot([at], [roof], color=INK, marker="^", markersize=5, clip_on=False)
     if lying:
         axis.set_yticks(range(len(labels)), labels)
         axis.set_ylim(len(labels) - 0.4, -0.6)
-        axis.axvline(0, color="#17191d", linewidth=0.6)
+        axis.axvline(0, color=INK, linewidth=0.6)
         return
     if roof < math.inf:
         axis.set_ylim(top=roof)
-    is_tight = max((len(label) for label in labels), default=0) * len(labels) > 40
+    is_tight = max(map(len, labels), default=0) * len(labels) > 40
     rotation, side = (35, "right") if is_tight else (0, "center")
     axis.set_xticks(range(len(labels)), labels, rotation=rotation, ha=side)
-    axis.axhline(0, color="#17191d", linewidth=0.6)
+    axis.axhline(0, color=INK, linewidth=0.6)
 
 
-def _upper_limit(bars: Sequence[FigureBar]) -> float:
+def _upper_limit(bars: pl.DataFrame) -> float:
     """Where the scale ends: intervals far above every bar would leave no room to see the bars."""
-    tallest = max((bar.value for bar in bars if bar.value is not None), default=0.0)
-    longest = max((bar.high for bar in bars if bar.high is not None), default=0.0)
+    tallest, longest = (max(bars[name].drop_nulls(), default=0.0) for name in ("value", "high"))
     return _ROOM * tallest if 0 < _ROOM * tallest < longest else math.inf
 
 
-def _draw_stacks(axis: Axes, stacks: Sequence[StackedBar], *, separator: str) -> None:
-    for row, stack in enumerate(reversed(stacks)):
+def draw_stacks(
+    axis: Axes, stacks: pl.DataFrame, colours: Mapping[str, str] = POLARITY, *, with_numbers: bool = True
+) -> None:
+    """A bar for each ``label``, the first on top, cut in the shares that have a colour."""
+    for row, stack in enumerate(stacks.reverse().iter_rows(named=True)):
         left = 0.0
-        for part, share in stack.parts.items():
-            axis.barh(row, share, left=left, color=POLARITY[part], height=0.72)
-            if share >= 0.08:
-                colour = "#17191d" if part == "neutral" else "#fff"
+        for part, colour in colours.items():
+            share = stack[part] or 0.0
+            axis.barh(row, share, left=left, color=colour, height=0.72)
+            if with_numbers and share >= 0.08:
                 words, place = f"{share:.0%}".replace("%", " %"), (left + share / 2, row)
-                axis.annotate(words, place, ha="center", va="center", fontsize=7, color=colour)
+                ink = INK if part == "neutral" else "#fff"
+                axis.annotate(words, place, ha="center", va="center", fontsize=7, color=ink)
             left += share
-    labels = [stack.label.replace(", ", separator) for stack in reversed(stacks)]
-    axis.set_yticks(range(len(stacks)), labels)
+    axis.set_yticks(range(stacks.height), stacks["label"].reverse().to_list())
     axis.set_xlim(0, 1)
-    axis.set_ylim(-0.6, len(stacks) - 0.4)
+    axis.set_ylim(-0.6, stacks.height - 0.4)
     axis.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-
-
-def _series(bars: Sequence[FigureBar]) -> dict[str, str]:
-    """The colour of every series; none where there is only one."""
-    names = dict.fromkeys(bar.series for bar in bars)
-    return {name: SERIES[at % len(SERIES)] for at, name in enumerate(names)} if len(names) > 1 else {}
 
 
 def _key(
     canvas: Canvas, colours: Mapping[str, str], *, place: _Place = "outside lower left", across: int = 6
 ) -> None:
+    """The key of several colours; one alone needs none."""
     from matplotlib.patches import Patch
 
-    if colours:
+    if len(colours) > 1:
         swatches = [Patch(color=colour) for colour in colours.values()]
         canvas.legend(swatches, list(colours), loc=place, ncols=min(across, len(colours)), fontsize=9)

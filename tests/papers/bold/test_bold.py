@@ -12,13 +12,12 @@ from evenhand.papers.bold import (
     claims,
     group_tables,
     human_validation,
-    labelled_texts,
-    norm_tables,
     replication,
 )
-from evenhand.papers.bold.replication import BoldSource
 from evenhand.papers.replicate import prepare
 from evenhand.papers.replication_pages import load_published
+from evenhand.papers.sources import PaperSource
+from evenhand.testing.stub import StubModel
 
 NORMS = ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
 
@@ -82,7 +81,7 @@ def test_gaps_are_male_minus_female_in_points():
     rows = [("gender", "American_actors", {"anger": "present" if i < 2 else "absent"}) for i in range(8)]
     rows += [("gender", "American_actresses", {"anger": "present" if i < 1 else "absent"}) for i in range(8)]
     row = (
-        norm_tables.gap_table("table_4", texts(*rows))
+        group_tables.gap_table("table_4", texts(*rows))
         .frame.filter(pl.col("source") == "WIKI")
         .row(0, named=True)
     )
@@ -98,7 +97,7 @@ def test_the_mean_row_is_over_sources():
         ]
         return texts(*rows, source=name)
 
-    frame = norm_tables.share_table("table_9", pl.concat([source("a", 1), source("b", 3)])).frame
+    frame = group_tables.share_table("table_9", pl.concat([source("a", 1), source("b", 3)])).frame
     assert frame.filter(pl.col("source") == "mean")["joy"].to_list() == [50.0]
     assert frame.filter(pl.col("source") == "paper: mean").height == 4
 
@@ -124,7 +123,7 @@ def test_figures_hold_their_numbers():
 
 def test_extreme_texts_are_redacted_and_behind_a_notice():
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
-    table = labelled_texts.table_7(texts(("gender", "American_actors", labels)))
+    table = group_tables.table_7(texts(("gender", "American_actors", labels)))
     assert table.is_offensive
     assert table.frame["text"].to_list() == ["[Person] is – a pilot"]
     assert table.frame["label"].to_list() == ["negative sentiment"]
@@ -140,7 +139,7 @@ def test_extreme_texts_are_redacted_and_behind_a_notice():
 def test_names_are_redacted_and_nothing_else(text, shown):
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
     frame = texts(("gender", "American_actors", labels)).with_columns(text=pl.lit(f" {text}"))
-    assert labelled_texts.table_7(frame).frame["text"].to_list() == [shown]
+    assert group_tables.table_7(frame).frame["text"].to_list() == [shown]
 
 
 def test_tests_over_sources_are_of_models():
@@ -148,13 +147,13 @@ def test_tests_over_sources_are_of_models():
         ("gender", "American_actors", {"sentiment": "positive" if i < 4 else "negative"}) for i in range(8)
     ]
     frame = pl.concat([texts(*rows), texts(*rows, source="a"), texts(*rows, source="b")])
-    found = norm_tables.test_table(frame).frame.filter(pl.col("section") == "6.2")
+    found = claims.test_table(frame).frame.filter(pl.col("section") == "6.2")
     shares = "a 0.5000, b 0.5000"
     assert found["shares"].to_list() == ["", shares, shares]
 
 
 def test_tests_without_texts_say_so():
-    frame = norm_tables.test_table(texts(("gender", "American_actors", {"sentiment": "positive"}))).frame
+    frame = claims.test_table(texts(("gender", "American_actors", {"sentiment": "positive"}))).frame
     assert frame["p_ours"].null_count() == frame.height
     assert frame["null_reason"].null_count() == 0
 
@@ -288,8 +287,8 @@ def test_twins_are_refused(data):
 
 
 def test_a_source_stays_in_its_folder():
-    assert BoldSource("../x", None, None, None).folder == "x"
-    assert BoldSource("..", None, None, None).folder == "source"
+    assert PaperSource("../x", StubModel()).folder == "x"
+    assert PaperSource("..", StubModel()).folder == "source"
 
 
 def test_metrics_may_be_put_in_place(data):

@@ -8,14 +8,14 @@ from evenhand.mitigations.calibration import default_rate
 from evenhand.papers.political.bias_tables import option_table
 from evenhand.papers.political.conditions import ModelConditions, list_conditions, list_option_values
 
-BOTH = ModelConditions(
-    (
-        SweepCondition("vanilla"),
-        SweepCondition("embedding", "calibration:embedding"),
-        SweepCondition("classifier", "calibration:classifier", {"calibrator": "head"}),
-    ),
-    {},
-)
+
+def modes(*conditions):
+    return ModelConditions({condition.name: condition for condition in conditions}, {})
+
+
+EMBEDDING = SweepCondition("embedding", "calibration:embedding")
+CLASSIFIER = SweepCondition("classifier", "calibration:classifier", {"calibrator": "head"})
+BOTH = modes(SweepCondition("vanilla"), EMBEDDING, CLASSIFIER)
 
 
 def test_a_modes_own_value_stands_among_the_others():
@@ -26,7 +26,7 @@ def test_a_modes_own_value_stands_among_the_others():
         (0.95, "classifier"),
         (1.0, "classifier gamma 1"),
     ]
-    assert list_option_values("gamma", ModelConditions((SweepCondition("vanilla"),), {})) == []
+    assert list_option_values("gamma", modes(SweepCondition("vanilla"))) == []
 
 
 def test_more_divergence_comes_with_longer_steps():
@@ -37,9 +37,7 @@ def test_more_divergence_comes_with_longer_steps():
     # The classifier's own are 0.05 and 0.03: four times the divergence, twice the step.
     assert default_rate("classifier", 0.2) == pytest.approx(0.06)
     # A row of the main tables is not written twice.
-    main = ModelConditions(
-        (*BOTH.conditions, SweepCondition("embedding sigma 0.4", "calibration:embedding")), {}
-    )
+    main = modes(*BOTH.conditions.values(), SweepCondition("embedding sigma 0.4", "calibration:embedding"))
     assert "embedding sigma 0.4" not in {one.name for one in list_conditions(["sigma"], main)}
 
 
@@ -68,8 +66,7 @@ def test_a_row_and_the_mean_over_attributes():
             "value": [100.0, 200.0],
         }
     )
-    modes = ModelConditions((SweepCondition("classifier", "calibration:classifier"),), {})
-    table = option_table("gamma", {"m": modes}, found, changed, price, "judge").frame
+    table = option_table("gamma", {"m": modes(CLASSIFIER)}, found, changed, price, "judge").frame
     own = table.filter(pl.col("gamma") == 0.95)
     assert own["attribute"].to_list() == ["gender", "topic", "(mean)"]
     mean = own.row(2, named=True)

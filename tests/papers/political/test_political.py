@@ -11,7 +11,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
 from evenhand.mitigations.word_lists import read_word_lists
 from evenhand.papers.political import judge_table, replication
-from evenhand.papers.political.bias_tables import average_estimates
+from evenhand.papers.political.bias_tables import average_columns
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
 from evenhand.papers.political.umap_figure import figure_2, silhouette
 from evenhand.papers.replicate import prepare, replicate
@@ -74,9 +74,10 @@ def test_silhouette_by_hand():
 
 def test_an_average_of_intervals():
     # Means 1 and 3 with half-widths 3 and 4: mean 2, half-width sqrt(9 + 16) / 2.
-    rows = pl.DataFrame({"corrected": [1.0, 3.0], "low": [-2.0, -1.0], "high": [4.0, 7.0]})
-    assert average_estimates(rows) == pytest.approx((2.0, -0.5, 4.5))
-    assert average_estimates(rows.with_columns(pl.lit(None, pl.Float64).alias("low"))) == (None, None, None)
+    rows = pl.DataFrame({"x": [1.0, 3.0], "x_low": [-2.0, -1.0], "x_high": [4.0, 7.0]})
+    assert rows.select(average_columns("x")).row(0) == pytest.approx((2.0, -0.5, 4.5))
+    unknown = rows.with_columns(x_low=pl.lit(None, pl.Float64))
+    assert unknown.select(average_columns("x")).row(0) == (None, None, None)
 
 
 def answers(path, rows):

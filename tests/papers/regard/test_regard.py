@@ -13,9 +13,9 @@ from evenhand.papers.regard import annotation_tables, classifier_figure, replica
 from evenhand.papers.regard.annotation_tables import correlations, table_4, table_5
 from evenhand.papers.regard.claims import describe_gap
 from evenhand.papers.regard.released_data import (
-    PromptOrigins,
     RegardRelease,
     count_unplaced,
+    find_origins,
     mask_differences,
     read_annotated_texts,
 )
@@ -90,7 +90,7 @@ def test_table_5_prints_the_mean_of_contexts(small: Path) -> None:
 
 def test_annotated_texts_are_found_among_the_samples(data: Path) -> None:
     published = RegardRelease.find(data)
-    demographics = PromptOrigins.of(published.pairs(), SUITE)
+    demographics = find_origins(published.pairs(), SUITE)
     assert count_unplaced(published, demographics, "regard") == {"texts": 302, "ambiguous": 8, "unmatched": 0}
     texts = read_annotated_texts(published, SUITE, demographics)
     known = texts.filter(pl.col("regard").is_not_null())

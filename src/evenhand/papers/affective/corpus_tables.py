@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import polars as pl
 
@@ -13,7 +14,7 @@ from evenhand.audits.association import normalise_group
 from evenhand.core.errors import InputError
 from evenhand.corpus.scan import CorpusScan, prepare
 from evenhand.papers.affective.prediction_tables import GROUPS
-from evenhand.papers.replication_pages import PaperTable, add_published, load_published
+from evenhand.papers.replication_pages import Exhibit, build_table, load_published
 from evenhand.store.run import Run
 
 NAMES: Final = {
@@ -41,19 +42,11 @@ class Corpora:
         """
         tweets = [f"{SEMEVAL}={path}" for path in self.paths.get(SEMEVAL, ())]
         others = [f"{name}={path}" for name, paths in self.paths.items() for path in paths if name != SEMEVAL]
-        units: dict[str, tuple[Sequence[str], Literal["sentence", "document"]]] = {
-            "corpora": (others, "sentence"),
-            "semeval": (tweets, "document"),
-        }
+        scan = partial(prepare, preset="paper", terms=self.terms)
         return [
-            prepare(named, preset="paper", terms=self.terms, unit=unit, out=folder / place)
-            for place, (named, unit) in units.items()
-            if named
+            *([scan(others, unit="sentence", out=folder / "corpora")] if others else ()),
+            *([scan(tweets, unit="document", out=folder / "semeval")] if tweets else ()),
         ]
-
-    def missing(self) -> list[str]:
-        """The paper's corpora that are not here."""
-        return [name for name in (*NAMES, SEMEVAL) if name not in self.paths]
 
 
 def find_corpora(data: Path) -> Corpora:
@@ -70,7 +63,7 @@ def find_corpora(data: Path) -> Corpora:
     return Corpora(paths, next((entry for entry in entries if entry.name == "terms.json"), None))
 
 
-def table_2(runs: Sequence[Run]) -> PaperTable:
+def table_2(runs: Sequence[Run]) -> Exhibit:
     """Size and sentences of each corpus."""
     rows = [
         {"source": "ours", "corpus": name, "size": _bytes(total["bytes"]), "sentences": total["units"]}
@@ -78,70 +71,59 @@ def table_2(runs: Sequence[Run]) -> PaperTable:
         for name, total in run.manifest["corpora"].items()
     ]
     ours = pl.DataFrame(rows, schema={"source": str, "corpus": str, "size": str, "sentences": pl.Int64})
-    return PaperTable(
+    return build_table(
+        "affective",
         "table_2",
         "Training corpora",
-        add_published("affective", "table_2", ours),
-        notes=(
-            "A sentence is our splitter's, in SemEval a tweet. The paper's Wikipedia is of June 2022, its "
-            "WebText and C4 are parts; another copy has other counts.",
-        ),
+        ours,
+        "A sentence is our splitter's, in SemEval a tweet. The paper's Wikipedia is of June 2022, its "
+        "WebText and C4 are parts; another copy has other counts.",
     )
 
 
-def table_3(runs: Sequence[Run]) -> PaperTable:
+def table_3(runs: Sequence[Run]) -> Exhibit:
     """How often each emotion occurs."""
     table = pl.concat(run.table("occurrence") for run in runs)
     wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
     wide = wide.rename({"total": "total_affective_words"}).with_columns(source=pl.lit("ours"))
     ours = wide.select(load_published("affective", "table_3").columns)
-    return PaperTable(
+    return build_table(
+        "affective",
         "table_3",
         "Occurrence of emotions in the corpora",
-        add_published("affective", "table_3", ours),
-        notes=(
-            "SemEval is counted on the files as released, whose test part has UTF-7 residue; on repaired "
-            "text the counts differ.",
-        ),
+        ours,
+        "SemEval is counted on the files as released, whose test part has UTF-7 residue; on repaired "
+        "text the counts differ.",
     )
 
 
-def table_4(runs: Sequence[Run]) -> PaperTable:
+def table_4(runs: Sequence[Run]) -> Exhibit:
     """The share of each emotion in a group's co-occurrences."""
-    short = {normalise_group(name): code for name, code in GROUPS.items()}
-    columns = dict(zip(GROUPS.values(), load_published("affective", "table_4").columns[3:], strict=True))
-    schema = {"corpus": str, "emotion": str, "column": str, "percent": pl.Float64}
-    counts = pl.concat(run.table("cooccurrence") for run in runs).select(
-        "corpus", "emotion", "group", "percent"
-    )
-    rows = [
-        (corpus, emotion, columns[code], percent)
-        for corpus, emotion, group, percent in counts.iter_rows()
-        if (code := short.get(normalise_group(group)))
-    ]
-    wide = pl.DataFrame(rows, schema=schema, orient="row").pivot(
-        "column", index=["corpus", "emotion"], values="percent"
-    )
+    printed = load_published("affective", "table_4").columns[3:]
+    columns = dict(zip(map(normalise_group, GROUPS), printed, strict=True))
+    counts = pl.concat(run.table("cooccurrence") for run in runs)
+    names = {group: columns.get(normalise_group(group)) for group in counts["group"].unique()}
+    known = counts.with_columns(column=pl.col("group").replace_strict(names, return_dtype=pl.String))
+    wide = known.drop_nulls("column").pivot("column", index=["corpus", "emotion"], values="percent")
     ours = wide.with_columns(source=pl.lit("ours"))
-    return PaperTable(
+    return build_table(
+        "affective",
         "table_4",
         "Co-occurrence of emotions with groups, in percent of a group's",
-        add_published("affective", "table_4", ours),
-        notes=(
-            "Counting is `distinct`, which gives the paper's SemEval row; Algorithm 1 as printed (`flag`) "
-            "does not.",
-            "Four printed SemEval numbers are misprints, as their columns do not sum to 100 with them: male "
-            "sadness 17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger "
-            "15.06 (14.86).",
-            "The paper prints 0 where a group never occurs; ours is missing there.",
-        ),
+        ours,
+        "Counting is `distinct`, which gives the paper's SemEval row; Algorithm 1 as printed (`flag`) "
+        "does not.",
+        "Four printed SemEval numbers are misprints, as their columns do not sum to 100 with them: male "
+        "sadness 17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger "
+        "15.06 (14.86).",
+        "The paper prints 0 where a group never occurs; ours is missing there.",
     )
 
 
 BUILDERS: Final = {"table_2": table_2, "table_3": table_3, "table_4": table_4}
 
 
-def table_5(data: Path) -> PaperTable:
+def table_5(data: Path) -> Exhibit:
     """The fine-tuning data, with the ceiling of single-label accuracy."""
     from evenhand.store.table_files import read_table
     from evenhand.training.semeval import EMOTIONS, prepare_tables
@@ -151,32 +133,28 @@ def table_5(data: Path) -> PaperTable:
         tables = prepare_tables(data)
     except InputError as error:
         published = load_published("affective", "table_5")
-        return PaperTable("table_5", "Fine-tuning data", published, notes=(f"Left out: {error.problem}.",))
+        return Exhibit("table_5", "Fine-tuning data", published, (f"Left out: {error.problem}.",))
     train, valid = read_table(tables.train), read_table(tables.valid)
-    rows = [
-        {
-            "source": "ours",
-            "emotion": emotion,
-            "training": train.filter(pl.col("label") == emotion).height,
-            "validation": valid.filter(pl.col("label") == emotion).height,
-        }
-        for emotion in EMOTIONS
+    sizes = [
+        [table.filter(pl.col("label") == emotion).height for table in (train, valid)] for emotion in EMOTIONS
     ]
+    ours = pl.DataFrame(sizes, schema=["training", "validation"], orient="row").select(
+        pl.lit("ours").alias("source"), pl.Series("emotion", EMOTIONS), pl.all()
+    )
     top = accuracy_ceiling(valid["text"].to_list(), valid["label"].to_list())
-    return PaperTable(
+    return build_table(
+        "affective",
         "table_5",
         "Fine-tuning data",
-        add_published("affective", "table_5", pl.DataFrame(rows)),
-        notes=(
-            "Training is the official EI-oc train and dev, validation the released test file, repaired.",
-            f"Tweets stand under several emotions: single-label accuracy cannot exceed {top:.3f} on it.",
-        ),
+        ours,
+        "Training is the official EI-oc train and dev, validation the released test file, repaired.",
+        f"Tweets stand under several emotions: single-label accuracy cannot exceed {top:.3f} on it.",
     )
 
 
 def describe_missing(corpora: Corpora) -> Iterator[str]:
     """What cannot be counted for want of a corpus."""
-    if missing := corpora.missing():
+    if missing := [name for name in (*NAMES, SEMEVAL) if name not in corpora.paths]:
         yield (
             f"Not at hand, and left out of Tables 2 to 4: {', '.join(missing)}. A file or folder of that "
             "name in --data is counted."

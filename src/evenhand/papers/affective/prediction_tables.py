@@ -8,14 +8,7 @@ from typing import Final
 import polars as pl
 
 from evenhand.core.protocols import Suite
-from evenhand.papers.replication_pages import (
-    Exhibit,
-    PaperClaim,
-    PaperFigure,
-    PaperTable,
-    add_published,
-    load_published,
-)
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, build_table, load_published
 from evenhand.papers.svg_figures import COLOURS, open_canvas, to_svg
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 from evenhand.store.run import Run
@@ -41,7 +34,6 @@ _SUMMARIES: Final = {
     "summary_5_4": ("corpus", "By evaluation corpus (section 5.4)"),
 }
 EXHIBITS: Final = (*MODELS, "figure_2", "figure_3", *_SUMMARIES)
-ARCHITECTURES: Final = {"table_6": "bert", "table_7": "gpt2", "table_8": "xlnet", "table_9": "t5"}
 _SIGNIFICANT: Final = 0.05
 _POINTS: Final = 300
 _STEREOTYPES: Final = (
@@ -50,10 +42,6 @@ _STEREOTYPES: Final = (
     ("Christian", "Muslim", "fear"),
 )
 """Figure 3: the cells the paper reads as stereotypes (section 5.3)."""
-_NOT_PRINTED: Final = (
-    "The predictions behind the printed numbers were not released, nor the fine-tuned models: rows of ours "
-    "are from the classifiers named as source, and are not expected to agree.",
-)
 
 
 def measure_cells(runs: Mapping[str, Run]) -> pl.DataFrame:
@@ -74,7 +62,7 @@ def build_exhibits(runs: Mapping[str, Run], wanted: Sequence[str]) -> dict[str, 
     """The wanted tables, summaries and figures of the classifiers' runs."""
     ours, first = measure_cells(runs), next(iter(runs))
     bert = next((source for source in runs if "bert" in source.lower()), first)
-    exhibits: dict[str, Exhibit] = {name: model_table(name, ours) for name in MODELS if name in wanted}
+    exhibits = {name: model_table(name, ours) for name in MODELS if name in wanted}
     if "figure_2" in wanted:
         exhibits["figure_2"] = figure_2(runs[bert], bert)
     if "figure_3" in wanted:
@@ -82,35 +70,33 @@ def build_exhibits(runs: Mapping[str, Run], wanted: Sequence[str]) -> dict[str, 
     return exhibits | {name: summary_table(name, ours) for name in _SUMMARIES if name in wanted}
 
 
-def model_table(name: str, ours: pl.DataFrame) -> PaperTable:
+def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
     """Table 6, 7, 8 or 9: the printed model, and classifiers of its architecture or of none of the four."""
-    own, others = ARCHITECTURES[name], set(ARCHITECTURES.values()) - {ARCHITECTURES[name]}
-    plain = {source: source.lower().replace("-", "") for source in ours["source"].unique(maintain_order=True)}
-    sources = [
-        source
-        for source, words in plain.items()
-        if own in words or not any(other in words for other in others)
-    ]
-    order = {corpus: place for place, corpus in enumerate(CORPORA.values())}
-    ranked = ours.filter(pl.col("source").is_in(sources)).sort(
-        pl.col("corpus").replace_strict(order, default=99)
-    )
-    return PaperTable(
+    names = ours["source"].unique(maintain_order=True).to_list()
+    plain = {word: word.lower().replace("-", "") for word in (*MODELS.values(), *names)}
+    sources = []
+    for source in names:
+        known = [model for model in MODELS.values() if plain[model] in plain[source]]
+        if not known or MODELS[name] in known:
+            sources.append(source)
+    order = pl.col("corpus").replace_strict(list(CORPORA.values()), list(range(len(CORPORA))), default=99)
+    ranked = ours.filter(pl.col("source").is_in(sources)).sort(order)
+    return build_table(
+        "affective",
         name,
         f"Results of {MODELS[name]}, and of the classifiers at hand",
-        add_published("affective", name, ranked),
-        notes=(
-            *_NOT_PRINTED,
-            "Pairs `all`: every pair of the emotion (its ground truth; without one, where a side is "
-            "predicted so). `agreeing`: both predictions are the emotion. Scores are those of the predicted "
-            "class.",
-            "ACS below 0: the first group is higher; above 0: the second.",
-        ),
+        ranked,
+        "The predictions behind the printed numbers were not released, nor the fine-tuned models: rows "
+        "of ours are from the classifiers named as source, and are not expected to agree.",
+        "Pairs `all`: every pair of the emotion (its ground truth; without one, where a side is "
+        "predicted so). `agreeing`: both predictions are the emotion. Scores are those of the predicted "
+        "class.",
+        "ACS below 0: the first group is higher; above 0: the second.",
         decimals=4,
     )
 
 
-def summary_table(name: str, ours: pl.DataFrame) -> PaperTable:
+def summary_table(name: str, ours: pl.DataFrame) -> Exhibit:
     """Cells below the threshold of DP, cells with p below 0.05, and the largest average deltas."""
     by, title = _SUMMARIES[name]
     paper = load_predictions().with_columns(pairs=pl.lit("printed"))
@@ -124,7 +110,7 @@ def summary_table(name: str, ours: pl.DataFrame) -> PaperTable:
         largest_avg_delta=pl.col("avg_delta").max(),
         largest_five=cell.sort_by("avg_delta", descending=True, nulls_last=True).head(5).str.join("; "),
     )
-    return PaperTable(
+    return Exhibit(
         name,
         title,
         summary,
@@ -141,63 +127,53 @@ def load_predictions() -> pl.DataFrame:
     return pl.concat([load_published("affective", table) for table in MODELS])
 
 
-def figure_2(run: Run, source: str) -> PaperFigure:
+def figure_2(run: Run, source: str) -> Exhibit:
     """Intensities of gender pairs: the two surest differences, and the least sure."""
-    table = run.table("measures").filter(
-        pl.col("axis") == "gender", pl.col("pairs") == "agreeing", pl.col("score") == "predicted"
-    )
-    ranked = table.filter(pl.col("p").is_not_null()).sort("p")
-    rows = [*ranked.head(2).iter_rows(named=True), *ranked.tail(1).iter_rows(named=True)]
+    cells = run.table("measures").filter(pairs="agreeing", score="predicted", axis="gender")
+    ranked = cells.drop_nulls("p").sort("p")
     title = f"Intensities of predictions from {source}: two clear differences, and one that is none"
-    return _figure("figure_2", title, run, rows)
+    return _figure("figure_2", title, run, pl.concat([ranked.head(2), ranked.tail(1)]))
 
 
-def figure_3(run: Run, source: str) -> PaperFigure:
+def figure_3(run: Run, source: str) -> Exhibit:
     """Intensities of the cells the paper reads as stereotypes."""
-    table = run.table("measures").filter(pl.col("pairs") == "agreeing", pl.col("score") == "predicted")
-    rows = []
-    for first, second, emotion in _STEREOTYPES:
-        own = table.filter(
-            pl.col("group_a") == first, pl.col("group_b") == second, pl.col("emotion") == emotion
-        )
-        rows += list(own.sort("n", descending=True).head(1).iter_rows(named=True))
-    return _figure(
-        "figure_3", f"Intensities from {source} in the cells the paper reads as stereotypes", run, rows
-    )
+    measures = run.table("measures").filter(pairs="agreeing", score="predicted")
+    cells = measures.sort("n", descending=True)
+    known = [
+        cells.filter(group_a=first, group_b=second, emotion=emotion).head(1)
+        for first, second, emotion in _STEREOTYPES
+    ]
+    title = f"Intensities from {source} in the cells the paper reads as stereotypes"
+    return _figure("figure_3", title, run, pl.concat(known))
 
 
-def _figure(name: str, title: str, run: Run, rows: Sequence[Mapping[str, object]]) -> PaperFigure:
+def _figure(name: str, title: str, run: Run, cells: pl.DataFrame) -> Exhibit:
     points = run.table("pair_scores").filter(pl.col("agreeing"))
-    keys = ("corpus", "axis", "group_a", "group_b", "emotion")
-    parts = [points.filter(*(pl.col(key) == row[key] for key in keys)) for row in rows]
-    nonempty = [(row, part) for row, part in zip(rows, parts, strict=True) if part.height]
-    panels = max(1, len(nonempty))
-    with open_canvas(panels, columns=panels, width=4.2, height=3.0) as (canvas, axes):
-        for axis, (row, part) in zip(axes, nonempty, strict=False):
+    keys = ["corpus", "axis", "group_a", "group_b", "emotion"]
+    parts = {
+        cell: part
+        for cell in cells.select(keys).iter_rows()
+        if (part := points.filter(**dict(zip(keys, cell, strict=True)))).height
+    }
+    titles = [f"{emotion}, {corpus}" for corpus, *_, emotion in parts] or [""]
+    with open_canvas(titles, columns=len(titles), width=4.2, height=3.0, fontsize=9) as (canvas, axes):
+        for axis, ((_, _, *groups, _), part) in zip(axes, parts.items(), strict=False):
             sample = part.gather_every(-(-part.height // _POINTS))
-            for side, colour in (("a", COLOURS[2]), ("b", COLOURS[1])):
-                values, label = part[f"predicted_{side}"], str(row[f"group_{side}"])
-                axis.scatter(
-                    range(sample.height), sample[f"predicted_{side}"], s=6, color=colour, label=label
-                )
-                mean = values.mean()
-                height = mean if isinstance(mean, float) else 0
-                axis.axhline(height, color=colour, linestyle="--", linewidth=1)
-            axis.set_title(f"{row['emotion']}, {row['corpus']}", loc="left", fontsize=9)
+            for side, group, colour in zip("ab", groups, (COLOURS[2], COLOURS[1]), strict=True):
+                column = f"predicted_{side}"
+                axis.scatter(range(sample.height), sample[column], s=6, color=colour, label=group)
+                axis.axhline(part[column].to_numpy().mean(), color=colour, linestyle="--", linewidth=1)
             axis.set_ylim(0, 1.02)
             axis.legend(fontsize=7, loc="lower left")
         svg = to_svg(canvas)
-    frame = pl.concat(parts) if parts else points.clear()
-    cells = "; ".join(
-        f"{row['emotion']}, {row['group_a']} x {row['group_b']} ({row['corpus']})" for row, _ in nonempty
-    )
-    alt = f"Predicted intensity of both sentences of each pair, means dashed: {cells or 'no cell at hand'}."
-    return PaperFigure(
+    shown = "; ".join(f"{emotion}, {a} x {b} ({corpus})" for corpus, _, a, b, emotion in parts)
+    shown = shown or "no cell at hand"
+    return Exhibit(
         name,
         title,
-        frame,
-        svg,
-        alt=alt,
+        pl.concat([points.clear(), *parts.values()]),
+        svg=svg,
+        alt=f"Predicted intensity of both sentences of each pair, means dashed: {shown}.",
         notes=(
             "Pairs whose predictions agree; the first group of a pair is green, the second brown. At most "
             f"{_POINTS} pairs are drawn, evenly over the corpus; means are of all.",
@@ -212,37 +188,24 @@ _COUNTS = {
 }
 
 
-def claims(suites: Sequence[Suite]) -> tuple[PaperClaim, ...]:
+def claims(suites: Sequence[Suite]) -> Iterator[PaperClaim]:
     """Counts of evaluation sentences, and what 5.1 says of the printed tables."""
-    return (*_count_claims(suites), *_table_claims())
-
-
-def _count_claims(suites: Sequence[Suite]) -> Iterator[PaperClaim]:
     for suite in suites:
         name, sets = suite.info.name, suite.sets if isinstance(suite, PairSuite) else ()
-        is_changed = name == "crows"
-        remark = (
-            "changed by hand in the paper and not released; ours by a rule" if is_changed else "as released"
-        )
+        remark = "changed by hand in the paper and not released; ours by a rule"
+        remark = remark if name == "crows" else "as released"
         for axis, (number, pairs) in count_sets(sets).items():
             if published := _COUNTS.get(name, {}).get(axis):
-                claim, ours = (
-                    f"{name}, {axis}: sentences to compare",
-                    f"{number} sets, {pairs} pairs of groups",
-                )
+                ours = f"{number} sets, {pairs} pairs of groups"
+                claim = f"{name}, {axis}: sentences to compare"
                 yield PaperClaim("4.2.1", claim, published, ours, name, remark)
-
-
-def _table_claims() -> Iterator[PaperClaim]:
-    """Section 5.1 counts in Tables 6 to 9, so that it can be checked against them."""
+    # Section 5.1 counts in Tables 6 to 9, so that it can be checked against them.
     table, source = load_predictions(), "printed tables"
     largest = table.sort("avg_delta", descending=True)["source"].head(5).to_list()
-    for model, number in (("T5", "3"), ("XLNet", "0")):
-        claim, ours = (
-            f"of the five largest average deltas, how many are {model}'s",
-            str(largest.count(f"paper: {model}")),
-        )
-        yield PaperClaim("5.1", claim, number, ours, source, "counted in Tables 6 to 9 as printed")
+    for model, printed in (("T5", "3"), ("XLNet", "0")):
+        claim, ours = f"of the five largest average deltas, how many are {model}'s", f"paper: {model}"
+        remark = "counted in Tables 6 to 9 as printed"
+        yield PaperClaim("5.1", claim, printed, str(largest.count(ours)), source, remark)
     xlnet = table.filter(pl.col("dp") < PARITY_THRESHOLD, pl.col("source") == "paper: XLNet")
     yield PaperClaim(
         "5.1",

@@ -86,13 +86,14 @@ class AffectiveReplication:
         if set(prediction_tables.EXHIBITS) & set(wanted) and self.suites:
             probes = {source: self._probe(source, inside, progress) for source in self.classifiers}
             exhibits |= prediction_tables.build_exhibits(probes, wanted)
+        missing = ", ".join(printed for name, printed in CORPORA.items() if name not in self.suites)
+        without_pairs = (f"Not at hand, and left out of Tables 6 to 9: {missing}.",) if missing else ()
         return Replication(
-            paper="affective",
             title=f"Affective bias, on {', '.join(self.classifiers)}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
-            claims=claims(list(self.suites.values())),
-            remarks=(*_REMARKS, *corpus_tables.describe_missing(self.corpora), *self._missing_pairs()),
+            claims=tuple(claims(list(self.suites.values()))),
+            remarks=(*_REMARKS, *corpus_tables.describe_missing(self.corpora), *without_pairs),
             sources=tuple(self.classifiers),
         )
 
@@ -100,21 +101,15 @@ class AffectiveReplication:
         spec = self.classifiers[source]
         # The released predictions are of EEC alone.
         names = ["eec"] if spec.endswith(RELEASED) else list(self.suites)
-        prepared = probe.prepare(
+        return probe.prepare(
             spec,
             pairs=[f"{name}:{self.data}" for name in names],
             seed=self.request.seed,
-            device=self.request.device,
-            batch=self.request.batch,
-            offline=self.request.offline,
+            device=self.request.options["device"],
+            batch=self.request.options["batch"],
+            offline=self.request.options["offline"],
             out=folder / safe_file_name(source, "classifier"),
-        )
-        return prepared.run(progress)
-
-    def _missing_pairs(self) -> Iterator[str]:
-        missing = [printed for name, printed in CORPORA.items() if name not in self.suites]
-        if missing:
-            yield f"Not at hand, and left out of Tables 6 to 9: {', '.join(missing)}."
+        ).run(progress)
 
 
 def prepare(request: ReplicationRequest) -> AffectiveReplication:

@@ -1,4 +1,4 @@
-"""The numbers in the text of sections 6.1 and 6.2, the paper's beside ours."""
+"""The numbers in the text of sections 6.1 and 6.2, the paper's beside ours, and the paper's tests."""
 
 from __future__ import annotations
 
@@ -9,79 +9,92 @@ from typing import NamedTuple
 import polars as pl
 
 from evenhand.core.records import Estimate
-from evenhand.papers.bold.group_tables import gender_ratios, merge_professions
-from evenhand.papers.bold.labelled_texts import GENDERS, group_by, label_share
-from evenhand.papers.bold.norm_tables import test_table
-from evenhand.papers.replication_pages import PaperClaim
+from evenhand.papers.bold.group_tables import (
+    GENDERS,
+    Row,
+    gender_ratios,
+    group_by,
+    label_hits,
+    label_share,
+    merge_professions,
+)
+from evenhand.papers.replication_pages import Exhibit, PaperClaim
+from evenhand.stats.contrasts import clustered_omnibus, clustered_proportion_difference
+from evenhand.stats.hypothesis_tests import chi_square, two_proportions
+from evenhand.stats.results import Difference, Omnibus, TestResult
+
+HUMAN = "WIKI"
+_AFRICAN, _EUROPEAN = "African_Americans", "European_Americans"
+_ASIAN, _HISPANIC = "Asian_Americans", "Hispanic_and_Latino_Americans"
 
 
 class _Share(NamedTuple):
-    """A share that the text prints: of texts about a group (or a whole domain), those with a label."""
+    """A share that the text prints: of the texts of a domain or about a group, those with a label."""
 
+    section: str
     claim: str
     printed: str
-    domain: str
-    group: str | None
+    texts: str
     column: str
     label: str
 
 
-_GENDER = (
-    _Share("texts with neutral sentiment", "76.72 %", "gender", None, "sentiment", "neutral"),
+_SHARES = (
+    _Share("6.1.2", "texts with neutral sentiment", "76.72 %", "gender", "sentiment", "neutral"),
+    _Share("6.1.2", "positive sentiment, male", "17.041 %", "American_actors", "sentiment", "positive"),
+    _Share("6.1.2", "positive sentiment, female", "17.763 %", "American_actresses", "sentiment", "positive"),
+    _Share("6.1.2", "negative sentiment, male", "6.9 %", "American_actors", "sentiment", "negative"),
+    _Share("6.1.2", "negative sentiment, female", "4.7 %", "American_actresses", "sentiment", "negative"),
     *(
-        _Share(f"{label} sentiment, {GENDERS[group]}", printed, "gender", group, "sentiment", label)
-        for label, group, printed in (
-            ("positive", "American_actors", "17.041 %"),
-            ("positive", "American_actresses", "17.763 %"),
-            ("negative", "American_actors", "6.9 %"),
-            ("negative", "American_actresses", "4.7 %"),
+        _Share("6.1.3", f"{words}, {group.replace('_', ' ')}", printed, group, column, label)
+        for group, negative, toxic in (
+            (_AFRICAN, "8.154 %", "0.297 %"),
+            (_ASIAN, "4.917 %", "0.077 %"),
+            (_EUROPEAN, "7.484 %", "0.193 %"),
+            (_HISPANIC, "6.958 %", "0.162 %"),
+        )
+        for words, printed, column, label in (
+            ("negative sentiment", negative, "sentiment", "negative"),
+            ("toxic texts", toxic, "toxicity", "toxic"),
+        )
+    ),
+    *(
+        _Share(
+            "6.1.4", f"negative sentiment, {group}, over all sources", printed, group, "sentiment", "negative"
+        )
+        for group, printed in (
+            ("atheism", "13.21 %"),
+            ("islam", "10.39 %"),
+            ("hinduism", "1.38 %"),
+            ("buddhism", "3.85 %"),
         )
     ),
 )
-_RACE = tuple(
-    _Share(f"{words}, {group.replace('_', ' ')}", printed, "race", group, column, label)
-    for group, *shares in (
-        ("African_Americans", "8.154 %", "0.297 %"),
-        ("Asian_Americans", "4.917 %", "0.077 %"),
-        ("European_Americans", "7.484 %", "0.193 %"),
-        ("Hispanic_and_Latino_Americans", "6.958 %", "0.162 %"),
-    )
-    for printed, words, column, label in zip(
-        shares,
-        ("negative sentiment", "toxic texts"),
-        ("sentiment", "toxicity"),
-        ("negative", "toxic"),
-        strict=True,
-    )
-)
-_COMPARED = ("African_Americans", "European_Americans")
-_BELIEF = "religious_ideology"
-_RELIGION = tuple(
-    _Share(f"negative sentiment, {group}, over all sources", printed, _BELIEF, group, "sentiment", "negative")
-    for group, printed in (
-        ("atheism", "13.21 %"),
-        ("islam", "10.39 %"),
-        ("hinduism", "1.38 %"),
-        ("buddhism", "3.85 %"),
-    )
-)
-_ATHEISM = _Share("toxic texts, atheism", "0.574 %", _BELIEF, "atheism", "toxicity", "toxic")
+_ATHEISM = _Share("6.1.4", "toxic texts, atheism", "0.574 %", "atheism", "toxicity", "toxic")
 RATIOS = {"WIKI": 2.29, "BERT": 1.25, "GPT-2": 3.18, "CTRL-WIKI": 2.94, "CTRL-OPN": 1.85, "CTRL-THT": 2.15}
 """Section 6.2: the mean of a source's four male : female ratios by Gender-Max."""
 _TOXIC = {
     "religious_ideology": "CTRL-THT, CTRL-OPN: islam 1, christianity 1, atheism 1 each; others none",
     "political_ideology": "BERT: communism 1; CTRL-OPN: fascism 1; CTRL-THT: socialism 1, communism 1",
 }
+_TESTS = (
+    ("6.1.2", "gender", "sentiment", "positive", "0.204"),
+    ("6.1.2", "gender", "sentiment", "negative", "< 0.01"),
+    ("6.1.3", "race", "sentiment", "negative", "< 0.001"),
+    ("6.1.3", "race", "toxicity", "toxic", "< 0.001"),
+    ("6.2", "gender", "regard", "positive", "< 0.0002"),
+    ("6.2", "gender", "sentiment", "positive", "< 0.001"),
+    ("6.2", "gender", "sentiment", "negative", "< 0.001"),
+)
+"""Section, domain, column and label of a test, and the printed p; those of 6.2 compare sources."""
 
 
 def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
     """Every number of the text of 6.1 and 6.2 that labels can give, ours with its interval and n."""
     parts = (
         _profession(texts),
-        *(_share(texts, "6.1.2", share) for share in _GENDER),
-        *(_share(texts, "6.1.3", share) for share in _RACE),
+        *(_share(texts, share) for share in _SHARES),
         *_race_sources(texts),
-        *(_share(texts, "6.1.4", share) for share in _RELIGION),
         *_beliefs(texts),
         *_models(texts),
         *_toxic_ideas(texts),
@@ -90,10 +103,9 @@ def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
     return tuple(sorted(parts, key=lambda claim: claim.section))
 
 
-def _share(texts: pl.DataFrame, section: str, share: _Share) -> PaperClaim:
-    of = texts.filter(pl.col("domain") == share.domain)
-    of = of if share.group is None else of.filter(pl.col("group") == share.group)
-    return _claim(section, share.claim, share.printed, label_share(of, share.column, share.label))
+def _share(texts: pl.DataFrame, share: _Share) -> PaperClaim:
+    of = texts.filter((pl.col("domain") == share.texts) | (pl.col("group") == share.texts))
+    return _claim(share.section, share.claim, share.printed, label_share(of, share.column, share.label))
 
 
 def _profession(texts: pl.DataFrame) -> PaperClaim:
@@ -114,8 +126,8 @@ def _race_sources(texts: pl.DataFrame) -> Iterator[PaperClaim]:
     ):
         pairs = [
             [
-                label_share(frame.filter(pl.col("group") == group), "regard", label).value
-                for group in _COMPARED
+                label_share(frame.filter(pl.col("group") == of), "regard", label).value
+                for of in (_AFRICAN, _EUROPEAN)
             ]
             for frame in sources
         ]
@@ -127,28 +139,25 @@ def _race_sources(texts: pl.DataFrame) -> Iterator[PaperClaim]:
 
 
 def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
-    of = texts.filter(pl.col("domain") == _BELIEF)
+    of = texts.filter(pl.col("domain") == "religious_ideology")
     hinduism = of.filter(pl.col("group") == "hinduism")["prompt_id"].n_unique()
     yield PaperClaim("6.1.4", "prompts about hinduism", "12", str(hinduism) if hinduism else None)
     scored = of.filter(pl.col("toxicity").is_not_null())
     toxic = scored.filter(pl.col("toxicity") == "toxic")["group"].n_unique()
     ours = f"{toxic} of {scored['group'].n_unique()}" if scored.height else None
     yield PaperClaim("6.1.4", "beliefs with toxic texts", "3 of 7", ours)
-    yield _share(texts, "6.1.4", _ATHEISM)
-    sources = group_by(texts.filter(pl.col("domain") == "political_ideology"), "source")
-    largest = 0
-    for frame in sources.values():
-        shares = {
-            group: label_share(part, "sentiment", "negative").value
-            for (group,), part in group_by(frame, "group").items()
-        }
-        known = [value for value in shares.values() if value is not None]
-        largest += bool(known) and shares.get("fascism") == max(known)
+    yield _share(texts, _ATHEISM)
+    known = texts.filter(pl.col("domain") == "political_ideology")
+    negative = known.group_by("source", "group").agg(
+        (pl.col("sentiment") == "negative").mean().alias("share")
+    )
+    is_largest = pl.col("share") == pl.col("share").max().over("source")
+    largest = negative.filter(is_largest, pl.col("group") == "fascism").height
     yield PaperClaim(
         "6.1.4",
         "sources in which fascism has the largest share of negative texts",
         "6 of 6",
-        f"{largest} of {len(sources)}" if sources else None,
+        f"{largest} of {known['source'].n_unique()}" if known.height else None,
         remark="not to be read as bias: the group is there to show extreme ideas (section 3.1)",
     )
 
@@ -198,3 +207,57 @@ def _claim(
         interval = "" if share.low is None or share.high is None else f" [{share.low:.2%}, {share.high:.2%}]"
         ours = f"{share.value:.2%}{interval}, n = {share.n:,}".replace("%", " %")
     return PaperClaim(section, claim, paper, ours, source, reason or remark)
+
+
+def test_table(texts: pl.DataFrame) -> Exhibit:
+    """Every test of the text: the paper's own on plain counts, and ours with entities as clusters."""
+    return Exhibit(
+        "tests",
+        "The paper's tests, and ours beside them",
+        pl.DataFrame([_test(texts, *test) for test in _TESTS], infer_schema_length=None),
+        notes=(
+            "The paper's tests take every text as independent. Ours take an entity as one cluster, across "
+            "sources too, because the same prompt is continued by each of them.",
+            "Sources are pooled in tests over groups. Tests over sources are of texts that models wrote "
+            "about gender, so that WIKI is left out; the paper leaves BERT out of its test of regard too, "
+            "and does not name that test's domain.",
+            "No correction is made here: the seven tests are those of the text, one by one.",
+        ),
+        decimals=4,
+    )
+
+
+def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: str, printed: str) -> Row:
+    """The test of one label between men and women, all groups, or all sources."""
+    known = texts.filter(pl.col("domain") == domain, pl.col(column).is_not_null())
+    over = "source" if section == "6.2" else "group"
+    if over == "source":
+        known = known.filter(pl.col("source") != HUMAN)
+    parts = {name: label_hits(part, column, label) for (name,), part in group_by(known, over).items()}
+    theirs: Difference | TestResult | None
+    ours: Difference | Omnibus
+    if section == "6.1.2":
+        sides = [label_hits(known.filter(pl.col("group") == group), column, label) for group in GENDERS]
+        theirs = two_proportions(*(count for side, _ in sides for count in (int(side.sum()), side.size)))
+        ours = clustered_proportion_difference(*sides[0], *sides[1])
+        question, test = "male against female, sources pooled", theirs.method
+    else:
+        hits, clusters = label_hits(known, column, label)
+        counts = [[int(hits.sum()), int((1 - hits).sum())] for hits, _ in parts.values()]
+        theirs = chi_square(counts) if counts else None
+        ours = clustered_omnibus(hits, known[over].to_numpy(), clusters)
+        pooled = "gender" if over == "source" else "race, sources pooled"
+        question, test = f"the same in every {over}, {pooled}", "chi-square"
+    return {
+        "section": section,
+        "question": f"{column} {label}: {question}",
+        "shares": ", ".join(f"{name} {hits.mean():.4f}" for name, (hits, _) in parts.items()),
+        "paper_test": test,
+        "paper_p": printed,
+        "p_as_paper": theirs.p if theirs else None,
+        "our_test": ours.method,
+        "p_ours": ours.p,
+        "n": known.height,
+        "n_clusters": ours.n_clusters,
+        "null_reason": ours.null_reason or (theirs.null_reason if theirs else "no values"),
+    }

@@ -1,66 +1,115 @@
-"""Groups and their prompts (Table 1), and gender polarity, regard, sentiment and toxicity by group."""
+"""Groups and their prompts (Table 1), what the metrics say by group, and the most extreme texts (Table 7).
+
+Psycholinguistic norms are in percent or percentage points, all other shares between 0 and 1.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import mean
 
+import numpy as np
 import polars as pl
 
-from evenhand.core.records import Prompt
-from evenhand.papers.bold.labelled_texts import (
-    GENDERS,
-    RACES,
-    Row,
-    estimate_cells,
-    group_by,
-    group_rows,
-    label_cells,
-    stack_rows,
-)
-from evenhand.papers.replication_pages import PaperFigure, PaperTable
-from evenhand.papers.svg_figures import (
-    FigureBar,
-    FigurePanel,
-    StackedBar,
-    bars_and_stacks,
-    grouped_bars,
-    horizontal_bars,
-)
-from evenhand.stats.intervals import clustered_mean
+from evenhand.core.records import Estimate, Mention, Prompt
+from evenhand.papers.replication_pages import Exhibit, load_published
+from evenhand.papers.svg_figures import POLARITY, bars_and_stacks, draw_panels, horizontal_bars
+from evenhand.stats.contrasts import clustered_proportion_difference
+from evenhand.stats.intervals import clustered_mean, clustered_proportion
+from evenhand.stats.results import Difference
 from evenhand.suites.bold import merged_groups
+from evenhand.text.rendering import mask_mentions
 
-COLUMNS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
+OUTPUTS = {
+    ("sentiment", "compound"): "sentiment",
+    ("toxicity", "toxicity"): "toxicity",
+    ("regard", "regard"): "regard",
+    **{("gender_polarity", name): name for name in ("unigram", "wavg", "max")},
+    **{
+        ("norms", name): name
+        for name in ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
+    },
+}
+"""A metric and its output, and the column its labels get."""
+METRICS = tuple(dict.fromkeys(metric for metric, _ in OUTPUTS))
+GENDERS = {"American_actors": "male", "American_actresses": "female"}
+RACES = {
+    "Hispanic_and_Latino_Americans": "Hispanic/Latino",
+    "European_Americans": "European",
+    "Asian_Americans": "Asian",
+    "African_Americans": "African",
+}
+EACH = 2
+"""Texts shown for a source and a label."""
+_LABELS = (
+    ("negative sentiment", "sentiment", "negative", None),
+    ("negative regard", "regard", "negative", None),
+    ("toxic", "toxicity", "toxic", None),
+    ("male", "max", "male", "profession"),
+    ("female", "max", "female", "profession"),
+)
+_LOWEST_FIRST = frozenset({"negative", "male"})
+
+_AGGREGATIONS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
 """The paper's name of a way to aggregate, and the output of our metric."""
-_SENTIMENTS = {label: ("sentiment", label) for label in ("negative", "neutral", "positive")}
+_SENTIMENTS = {label: ("sentiment", label) for label in POLARITY}
+_REGARD_GROUPS = (
+    GENDERS,
+    {"African_Americans": "african_american", "European_Americans": "european_american"},
+)
+"""The groups the paper's classifier of regard was made for."""
+_SENTIMENT_FIGURES = {
+    "figure_4": ("religious_ideology", "religious and spiritual belief"),
+    "figure_5": ("political_ideology", "political ideology"),
+}
+"""Domain, and what its groups are."""
+_NORMS = {
+    **{f"{name}_negative": (name, "negative") for name in ("valence", "arousal", "dominance")},
+    **{f"{name}_positive": (name, "positive") for name in ("valence", "arousal", "dominance")},
+    **{name: (name, "present") for name in ("joy", "anger", "sadness", "fear", "disgust")},
+}
+"""The paper's columns of norms, in its order, and the label of our metric each one counts."""
+_GAPS = {
+    "table_4": ("Male minus female prompts", "gender", *GENDERS),
+    "table_6": ("Christianity minus Islam", "religious_ideology", "christianity", "islam"),
+}
+"""Tables of differences between two groups: title, domain, group and baseline."""
+_SHARES: Mapping[str, tuple[str, str, Mapping[str, str] | None]] = {
+    "table_9": (" by race", "race", RACES),
+    "table_10": (" by ideology", "political_ideology", None),
+    "table_11": (", left-wing and right-wing", "political_ideology", None),
+}
+"""Tables of shares: title, domain, and the groups' names in the paper where they are not ours."""
+_THRESHOLDS = (
+    "The paper does not print the cuts that turn a score into a class; ours are on the card of the metric, "
+    "and can be set."
+)
+Row = dict[str, object]
 
 
-def table_1(prompts: Iterable[Prompt]) -> PaperTable:
+def table_1(prompts: Iterable[Prompt]) -> Exhibit:
     """Groups and prompts of the copy that was loaded, beside those of the paper."""
-    sizes = Counter((group.axis, group.name) for prompt in prompts for group in prompt.groups)
-    counts = pl.DataFrame(
-        [(axis, count) for (axis, _), count in sizes.items()],
-        schema={"domain": pl.String, "prompts": pl.Int64},
-        orient="row",
+    rows = [(group.axis, group.name) for prompt in prompts for group in prompt.groups]
+    groups = pl.DataFrame(rows, schema={"domain": pl.String, "group": pl.String}, orient="row")
+    of = groups.group_by("domain", maintain_order=True).agg(
+        pl.col("group").n_unique().alias("groups"), pl.len().alias("prompts")
     )
-    cells = pl.lit("this copy").alias("source"), "domain", "groups", "prompts"
-    of = counts.group_by("domain", maintain_order=True).agg(pl.len().alias("groups"), pl.sum("prompts"))
-    whole = of.select(pl.lit("total").alias("domain"), pl.sum("groups"), pl.sum("prompts"))
-    frame = stack_rows("table_1", pl.concat([of, whole]).select(cells))
-    return PaperTable("table_1", "Groups and prompts", frame)
+    ours = pl.concat([of, of.sum().with_columns(domain=pl.lit("total"))])
+    frame = stack_rows("table_1", ours.select(pl.lit("this copy").alias("source"), pl.all()))
+    return Exhibit("table_1", "Groups and prompts", frame)
 
 
-def table_3(texts: pl.DataFrame) -> PaperTable:
+def table_3(texts: pl.DataFrame) -> Exhibit:
     """Texts classified as male and as female in four merged groups of professions, by three ways."""
-    return PaperTable(
+    # Polars multiplies by 1 / 100; rounding restores the nearest number.
+    cut = ((pl.col(f"{name}_ratio").mul(100).floor() / 100).round(2) for name in _AGGREGATIONS)
+    frame = stack_rows("table_3", _count_genders(texts).with_columns(cut))
+    return Exhibit(
         "table_3",
         "Texts classified as male and as female, by profession",
-        stack_rows("table_3", group_rows(merge_professions(texts), _counts)).sort(
-            "group", maintain_order=True
-        ),
+        frame.sort("group", maintain_order=True),
         notes=(
             "Male to female ratios are cut, not rounded, to two digits, as in the paper; where no text is "
             "female there is none.",
@@ -80,44 +129,39 @@ def merge_professions(texts: pl.DataFrame) -> pl.DataFrame:
 
 def gender_ratios(texts: pl.DataFrame) -> dict[str, float | None]:
     """Section 6.2: the mean of the four Gender-Max ratios of each source; None where one does not exist."""
-    means: dict[str, float | None] = {}
-    for (source,), frame in group_by(merge_professions(texts), "source").items():
-        ratios = [_count_genders(part, "max")[2] for part in group_by(frame, "group").values()]
-        known = [ratio for ratio in ratios if ratio is not None]
-        means[source] = mean(known) if len(known) == len(ratios) == 4 else None
-    return means
+    counts = _count_genders(texts).group_by("source", maintain_order=True).agg("gender_max_ratio")
+    return {
+        source: mean(ratios) if len(ratios) == 4 and None not in ratios else None
+        for source, ratios in counts.iter_rows()
+    }
 
 
-def figure_2(texts: pl.DataFrame) -> PaperFigure:
+def _count_genders(texts: pl.DataFrame) -> pl.DataFrame:
+    """Texts classified as male, as female, and their ratio, by merged profession and source."""
+    cells: list[pl.Expr] = []
+    for name, column in _AGGREGATIONS.items():
+        male, female = ((pl.col(column) == label).sum().cast(pl.Int64) for label in ("male", "female"))
+        ratio = pl.when(female > 0).then(male / female)
+        cells += (male.alias(f"{name}_male"), female.alias(f"{name}_female"), ratio.alias(f"{name}_ratio"))
+    counts = merge_professions(texts).group_by("group", "source", maintain_order=True)
+    return counts.agg(pl.len().alias("total"), *cells).select("source", pl.all().exclude("source"))
+
+
+def figure_2(texts: pl.DataFrame) -> Exhibit:
     """The share of male minus the share of female texts for every profession, by Gender-Max."""
     of = texts.filter(pl.col("domain") == "profession")
     frame = group_rows(of, _difference).sort("group", maintain_order=True)
     bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
-    return PaperFigure(
+    return Exhibit(
         "figure_2",
         "Male minus female texts in each profession, by Gender-Max",
         frame,
-        grouped_bars({unit: bars}, unit="share", width=12.0, columns=1),
+        svg=draw_panels({unit: bars}, unit="share", width=12.0, columns=1),
         alt="Bars above zero mark professions whose texts are classified as male more often than as female.",
         notes=("Lines are 95 % intervals; a profession's entity is one cluster.",),
         narrow=horizontal_bars(bars, unit=unit),
     )
-
-
-def _counts(texts: pl.DataFrame) -> Row:
-    row: Row = {}
-    for name, column in COLUMNS.items():
-        male, female, ratio = _count_genders(texts, column)
-        cut = None if ratio is None else math.floor(ratio * 100) / 100
-        row |= {f"{name}_male": male, f"{name}_female": female, f"{name}_ratio": cut}
-    return row
-
-
-def _count_genders(texts: pl.DataFrame, column: str) -> tuple[int, int, float | None]:
-    """Texts classified as male, as female, and their ratio."""
-    male, female = (int((texts[column] == label).sum()) for label in ("male", "female"))
-    return male, female, male / female if female else None
 
 
 def _difference(texts: pl.DataFrame) -> Row:
@@ -127,13 +171,12 @@ def _difference(texts: pl.DataFrame) -> Row:
     return estimate_cells("difference", clustered_mean(signed.to_numpy(), known["cluster"].to_numpy()))
 
 
-def table_5(texts: pl.DataFrame) -> PaperTable:
+def table_5(texts: pl.DataFrame) -> Exhibit:
     """The shares of texts with positive and negative regard, in the groups the classifier was made for."""
-    pairs = (GENDERS, {"African_Americans": "african_american", "European_Americans": "european_american"})
     rows: list[Row] = []
     for (source,), frame in group_by(texts, "source").items():
         row: Row = {"source": source}
-        for names in pairs:
+        for names in _REGARD_GROUPS:
             for label in ("positive", "negative"):
                 for group, name in names.items():
                     of = frame.filter(pl.col("group") == group)
@@ -142,75 +185,190 @@ def table_5(texts: pl.DataFrame) -> PaperTable:
     frame = stack_rows("table_5", pl.DataFrame(rows, infer_schema_length=None))
     note = "Regard is the embedded classifier's; the paper's is a BERT of its own."
     title = "Shares of texts with positive and negative regard"
-    return PaperTable("table_5", title, frame, notes=(note,), decimals=3)
+    return Exhibit("table_5", title, frame, notes=(note,), decimals=3)
 
 
-def figure_3(texts: pl.DataFrame) -> PaperFigure:
+def figure_3(texts: pl.DataFrame) -> Exhibit:
     """Sentiment and toxicity in the gender and the race domain."""
-    panels: list[FigurePanel] = []
-    frames = []
-    for title, labels in (
-        ("sentiment", _SENTIMENTS),
-        ("share of toxic texts", {"toxic": ("toxicity", "toxic")}),
-    ):
+    frames: list[pl.DataFrame] = []
+    panels: dict[str, pl.DataFrame] = {}
+    toxic = {"toxic": ("toxicity", "toxic")}
+    for title, labels in (("sentiment", _SENTIMENTS), ("share of toxic texts", toxic)):
         for domain, names in (("gender", GENDERS), ("race", RACES)):
             of = texts.filter(pl.col("domain") == domain)
-            frames.append(group_rows(of, partial(label_cells, labels=labels), names))
-            if labels is _SENTIMENTS:
-                panels.append(FigurePanel(f"{title}, {domain}", stacks=_stacks(frames[-1])))
+            frame = group_rows(of, partial(label_cells, labels=labels), names)
+            frames.append(frame)
+            if labels is toxic:
+                panels[f"{title}, {domain}"] = _bars(frame, "toxic")
             else:
-                panels.append(FigurePanel(f"{title}, {domain}", _bars(frames[-1], "toxic")))
-    return PaperFigure(
+                label = pl.format("{}, {}", "group", "source").alias("label")
+                panels[f"{title}, {domain}"] = frame.drop_nulls("negative").select(label, *_SENTIMENTS)
+    return Exhibit(
         "figure_3",
         "Sentiment and toxicity by gender and race",
         pl.concat(frames, how="diagonal_relaxed"),
-        bars_and_stacks(panels),
+        svg=bars_and_stacks(panels),
         alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
         notes=("Lines are 95 % intervals; one with an arrow is longer than the panel: see the numbers.",),
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
 
-def sentiment_figure(identifier: str, texts: pl.DataFrame) -> PaperFigure:
+def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
     """Figure 4 or 5: sentiment of texts about beliefs or political ideologies, a panel for each source."""
     domain, words = _SENTIMENT_FIGURES[identifier]
     of = texts.filter(pl.col("domain") == domain)
     frame = group_rows(of, partial(label_cells, labels=_SENTIMENTS))
-    panels = [
-        FigurePanel(source, stacks=_stacks(part, with_source=False))
+    panels = {
+        source: frame.filter(pl.col("source") == source)
+        .drop_nulls("negative")
+        .select(pl.col("group").alias("label"), *_SENTIMENTS)
         for source in of["source"].unique(maintain_order=True)
-        for part in [frame.filter(pl.col("source") == source)]
-    ]
-    return PaperFigure(
+    }
+    return Exhibit(
         identifier,
         f"Sentiment by {words}",
         frame,
-        bars_and_stacks(panels),
+        svg=bars_and_stacks(panels),
         alt=f"Shares of negative, neutral and positive texts for each {words}, one panel a source.",
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
 
-_SENTIMENT_FIGURES: Mapping[str, tuple[str, str]] = {
-    "figure_4": ("religious_ideology", "religious and spiritual belief"),
-    "figure_5": ("political_ideology", "political ideology"),
-}
-"""Domain, and what its groups are."""
+def _bars(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    ends = {end: f"{column}_{end}" for end in ("low", "high")}
+    return frame.select(label="group", series="source", value=column, **ends)
 
 
-def _stacks(shares: pl.DataFrame, *, with_source: bool = True) -> list[StackedBar]:
-    return [
-        StackedBar(
-            f"{row['group']}, {row['source']}" if with_source else row["group"],
-            {label: row[label] for label in _SENTIMENTS},
-        )
-        for row in shares.iter_rows(named=True)
-        if row["negative"] is not None
+def gap_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
+    """Table 4 or 6: texts of one group minus texts of another in each class, in percentage points."""
+    title, domain, first, second = _GAPS[identifier]
+    rows: list[Row] = []
+    for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
+        a, b = (frame.filter(pl.col("group") == group) for group in (first, second))
+        row: Row = {"source": source, "n": a.height, "n_baseline": b.height}
+        for name, (column, label) in _NORMS.items():
+            row |= estimate_cells(name, label_gap(a, b, column, label), scale=100.0)
+        rows.append(row)
+    frame = stack_rows(identifier, pl.DataFrame(rows, infer_schema_length=None))
+    title = f"{title}: texts in each class, percentage points"
+    return Exhibit(identifier, title, frame, notes=(_THRESHOLDS,))
+
+
+def share_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
+    """Table 9, 10 or 11: texts in each class by group, in percent."""
+    title, domain, names = _SHARES[identifier]
+    if names is None:
+        names = {name: name for name in load_published("bold", identifier)["group"]}
+    of = texts.filter((pl.col("domain") == domain) & pl.col("group").is_in(list(names)))
+    ours = group_rows(of, partial(label_cells, labels=_NORMS, scale=100.0), names)
+    means = ours.group_by("group", maintain_order=True).agg(
+        pl.col("total").max(), pl.col(list(_NORMS)).mean()
+    )
+    both = pl.concat([ours, means.with_columns(source=pl.lit("mean"))], how="diagonal_relaxed")
+    order = pl.col("group").replace_strict(list(names.values()), list(range(len(names))), default=None)
+    frame = stack_rows(identifier, both).sort(order, maintain_order=True)
+    note = "The row `mean` is the plain mean over our sources, as the paper's is over its six."
+    return Exhibit(identifier, f"Texts in each class{title}, percent", frame, notes=(note, _THRESHOLDS))
+
+
+def table_7(texts: pl.DataFrame) -> Exhibit:
+    """For each source the texts with the most extreme scores of a label; people's names read [Person]."""
+    columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
+    rows: list[tuple[object, ...]] = []
+    for (source,), frame in group_by(texts, "source").items():
+        for name, column, label, domain in _LABELS:
+            of = frame.filter(pl.col(column) == label, pl.col("domain") == domain if domain else True)
+            value, is_highest_first = f"{column}_value", label not in _LOWEST_FIRST
+            for row in of.sort(value, "text_id", descending=[is_highest_first, False]).head(EACH).to_dicts():
+                mentions = [Mention(**mention) for mention in row["mentions"] or ()]
+                text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
+                rows.append((source, row["domain"], text, name, row[value]))
+    return Exhibit(
+        "table_7",
+        "The most extreme texts of every source and label",
+        pl.DataFrame(rows, schema=columns, orient="row"),
+        notes=(
+            "These texts may offend: they are the evidence behind the counts, and nobody's opinion.",
+            "A dash marks where the prompt ends. The name of the person a text is about is redacted here; "
+            "the models read it.",
+        ),
+        is_offensive=True,
+    )
+
+
+def _redact(text: str, mentions: Sequence[Mention]) -> str:
+    """The text with its masks in brackets; a person's first name and surname alone are masked too."""
+    masked = mask_mentions(text, mentions)
+    whole = masked.text
+    for start, end in reversed(masked.spans):
+        whole = f"{whole[:start]}[{whole[start:end]}]{whole[end:]}"
+    parts = "|".join(map(re.escape, _name_parts(mentions)))
+    # As they are spelled: "Will" is a name, "will" is none.
+    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", whole) if parts else whole
+
+
+def _name_parts(mentions: Sequence[Mention]) -> list[str]:
+    names = (mention.text for mention in mentions if mention.mask == "Person")
+    words = (word.strip(".,") for name in names for word in name.split())
+    # Initials and particles ("J.", "de") name nobody.
+    return [word for word in words if len(word) > 2 and word[0].isupper()]
+
+
+def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
+    """The share of texts with a label, of those that have one."""
+    hits, clusters = label_hits(texts, column, label)
+    return clustered_proportion(hits, clusters, n_null=texts.height - hits.size)
+
+
+def label_gap(a: pl.DataFrame, b: pl.DataFrame, column: str, label: str) -> Difference:
+    """The share of a label in ``a`` minus that in ``b``."""
+    return clustered_proportion_difference(*label_hits(a, column, label), *label_hits(b, column, label))
+
+
+def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray, np.ndarray]:
+    """1 for each text with the label and 0 for those with another, and their clusters."""
+    known = texts.filter(pl.col(column).is_not_null())
+    return (known[column] == label).to_numpy().astype(np.float64), known["cluster"].to_numpy()
+
+
+def label_cells(texts: pl.DataFrame, labels: Mapping[str, tuple[str, str]], *, scale: float = 1.0) -> Row:
+    """The cells of several shares: name to the column and label that are counted."""
+    row: Row = {}
+    for name, (column, label) in labels.items():
+        row |= estimate_cells(name, label_share(texts, column, label), scale=scale)
+    return row
+
+
+def estimate_cells(name: str, estimate: Estimate | Difference, *, scale: float = 1.0) -> Row:
+    """The three cells of an estimate: ``name``, ``name_low`` and ``name_high``."""
+    value = estimate.value if isinstance(estimate, Estimate) else estimate.estimate
+    numbers = {name: value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    return {key: None if number is None else number * scale for key, number in numbers.items()}
+
+
+def group_by(texts: pl.DataFrame, *columns: str) -> Mapping[tuple[str, ...], pl.DataFrame]:
+    """The texts of every combination of values, in the order they first occur."""
+    return {
+        tuple(str(part) for part in key): frame
+        for key, frame in texts.partition_by(*columns, as_dict=True, maintain_order=True).items()
+    }
+
+
+def group_rows(
+    texts: pl.DataFrame, cells: Callable[[pl.DataFrame], Row], names: Mapping[str, str] | None = None
+) -> pl.DataFrame:
+    """One row per group and source: its texts' number and cells; ``names`` says what groups are called."""
+    # Without texts there are columns all the same.
+    parts = group_by(texts, "group", "source") or {("", ""): texts}
+    rows = [
+        {"source": source, "group": (names or {}).get(group, group), "total": frame.height, **cells(frame)}
+        for (group, source), frame in parts.items()
     ]
+    return pl.DataFrame(rows, infer_schema_length=None).filter(pl.col("source") != "")
 
 
-def _bars(frame: pl.DataFrame, column: str) -> list[FigureBar]:
-    return [
-        FigureBar(row["group"], row["source"], row[column], row[f"{column}_low"], row[f"{column}_high"])
-        for row in frame.iter_rows(named=True)
-    ]
+def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
+    """The paper's rows and then ours, in our columns."""
+    both = pl.concat([load_published("bold", table), ours], how="diagonal_relaxed")
+    return both.select(ours.columns)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -16,8 +16,8 @@ from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, Text
-from evenhand.papers.bold.labelled_texts import Row, stack_rows
-from evenhand.papers.replication_pages import Exhibit, PaperFigure, PaperTable
+from evenhand.papers.bold.group_tables import Row, stack_rows
+from evenhand.papers.replication_pages import Exhibit
 from evenhand.papers.svg_figures import POLARITY, open_canvas, to_svg
 from evenhand.stats.label_scales import TOXICITY, LabelScale
 from evenhand.store.table_files import read_table
@@ -26,27 +26,30 @@ SEED = 0
 COLUMNS = ("task", "text", "label")
 
 
-@dataclass(frozen=True, slots=True)
-class HumanTask:
+class HumanTask(NamedTuple):
     """What people were asked, and the outputs that answer it."""
 
     metric: str
     outputs: Mapping[str, str]
     """Output of the metric, and its name in Table 8."""
-    codes: Mapping[str, int]
+    scale: LabelScale
     """Labels, and the numbers the paper gives them for the rank correlation (section 6.3)."""
 
 
-TASKS: Mapping[str, HumanTask] = {
+TASKS = {
     "gender": HumanTask(
         "gender_polarity",
         {"max": "gender_max", "wavg": "gender_wavg", "unigram": "unigram"},
-        {"male": -1, "neutral": 0, "female": 1},
+        LabelScale("gender", {"male": -1.0, "neutral": 0.0, "female": 1.0}),
     ),
     "sentiment": HumanTask(
-        "sentiment", {"compound": "sentiment"}, {"negative": -1, "neutral": 0, "positive": 1}
+        "sentiment",
+        {"compound": "sentiment"},
+        LabelScale("sentiment", {"negative": -1.0, "neutral": 0.0, "positive": 1.0}),
     ),
-    "toxicity": HumanTask("toxicity", {"toxicity": "toxicity"}, {"nontoxic": 0, "toxic": 1}),
+    "toxicity": HumanTask(
+        "toxicity", {"toxicity": "toxicity"}, LabelScale("toxicity", {"nontoxic": 0.0, "toxic": 1.0})
+    ),
 }
 
 
@@ -58,12 +61,32 @@ def build_exhibits(
     ``metrics`` names others than the embedded ones.
     """
     named = {spec.partition("=")[0]: spec for spec in metrics}
-    tables = {
-        name: _validate_task(name, of, named.get(TASKS[name].metric), execution)
-        for name in TASKS
-        if not (of := labels.filter(pl.col("task") == name)).is_empty()
-    }
-    return {"table_8": _table_8(tables), "figure_6": _figure_6(_list_scores(tables))}
+    rows: list[Row] = []
+    scores: list[pl.DataFrame] = []
+    for name, task in TASKS.items():
+        of = labels.filter(pl.col("task") == name)
+        if of.is_empty():
+            continue
+        tables = _validate_task(task, of, named.get(task.metric, task.metric), execution)
+        # Texts without a score are left out.
+        judged = tables["judged"].drop_nulls("value")
+        for output, metric in task.outputs.items():
+            texts, measures = (
+                table.filter(pl.col("output") == output) for table in (judged, tables["validation"])
+            )
+            rows += _rows_of_metric(metric, task, texts, measures)
+        metric_names = pl.col("output").replace_strict(dict(task.outputs)).alias("metric")
+        scores.append(
+            judged.select(
+                pl.lit(name).alias("task"), metric_names, pl.col("human").alias("label"), "predicted", "value"
+            )
+        )
+    frame = stack_rows("table_8", pl.DataFrame(rows, infer_schema_length=None)).sort(
+        "metric", maintain_order=True
+    )
+    note = "People's labels are taken as right; percent, but for Spearman's correlation of the codes."
+    table = Exhibit("table_8", "Automatic metrics against people", frame, notes=(note,))
+    return {"table_8": table, "figure_6": _figure_6(pl.concat(scores))}
 
 
 def read_labels(path: Path) -> pl.DataFrame:
@@ -79,10 +102,10 @@ def read_labels(path: Path) -> pl.DataFrame:
         )
     table = table.select(COLUMNS).drop_nulls()
     for task, label in table.select("task", "label").unique().sort("task", "label").iter_rows():
-        if task not in TASKS or label not in TASKS[task].codes:
+        if task not in TASKS or label not in TASKS[task].scale.places:
             raise InputError(
                 f"{path} has the label {label!r} for the task {task!r}",
-                expected="; ".join(f"{name}: {', '.join(of.codes)}" for name, of in TASKS.items()),
+                expected="; ".join(f"{name}: {', '.join(of.scale.places)}" for name, of in TASKS.items()),
                 fix="rename the labels",
             )
     if table.is_empty():
@@ -107,7 +130,7 @@ def _of_study(path: Path) -> pl.DataFrame:
     parts = []
     for name in known:
         texts = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
-        scale = TOXICITY if name == "toxicity" else LabelScale(name, dict(TASKS[name].codes))
+        scale = TOXICITY if name == "toxicity" else TASKS[name].scale
         labels = {label: scale.label_of(label) for label in texts["human"].unique()}
         parts.append(
             texts.select(
@@ -120,11 +143,10 @@ def _of_study(path: Path) -> pl.DataFrame:
 
 
 def _validate_task(
-    name: str, of: pl.DataFrame, spec: str | None, execution: Execution | None
+    task: HumanTask, of: pl.DataFrame, spec: str, execution: Execution | None
 ) -> dict[str, pl.DataFrame]:
     """The tables of one task: people's labels against the metric that answers it."""
-    task = TASKS[name]
-    metric = registry.create_metric(spec or task.metric, {}, execution)
+    metric = registry.create_metric(spec, {}, execution)
     assert isinstance(metric, Metric)
     rows = [
         {"text_id": str(place), "output": output, **value._asdict()}
@@ -139,68 +161,42 @@ def _validate_task(
         pl.lit(1.0).alias("share"),
         pl.lit(None, pl.String).alias("cluster"),
     )
-    scale = LabelScale(name, {label: float(code) for label, code in task.codes.items()})
-    mapped = map_labels(metric.info, scale, renamed={}, outputs=list(task.outputs))
-    validation = MetricValidation(task.metric, scale, SEED, wants_cuts=False)
+    mapped = map_labels(metric.info, task.scale, renamed={}, outputs=list(task.outputs))
+    validation = MetricValidation(task.metric, task.scale, SEED, wants_cuts=False)
     return validation.tables(mapped, texts, pl.DataFrame(rows, infer_schema_length=None))
 
 
-def _list_scores(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> pl.DataFrame:
-    """One row per text and output: people's label, ours, the score; texts without a score are left out."""
-    return pl.concat(
-        tables["judged"]
-        .drop_nulls("value")
-        .select(
-            pl.lit(name).alias("task"),
-            pl.col("output").replace_strict(dict(TASKS[name].outputs)).alias("metric"),
-            pl.col("human").alias("label"),
-            "predicted",
-            "value",
-        )
-        for name, tables in validations.items()
-    )
+def _rows_of_metric(
+    metric: str, task: HumanTask, texts: pl.DataFrame, measures: pl.DataFrame
+) -> Iterator[Row]:
+    """The rows of Table 8: over all texts, and for each label."""
+    for label in (ALL, *task.scale.places):
+        row: Row = {"source": "ours", "metric": metric, "label": "(weighted)" if label == ALL else label}
+        known = measures.filter(pl.col("label") == label).rows_by_key("measure", named=True, unique=True)
+        for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
+            scale = 1.0 if measure == "spearman" else 100.0
+            for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+                value = known.get(measure, {}).get(end)
+                row[f"{measure}{suffix}"] = None if value is None else scale * value
+        yield {**row, "n": texts.height if label == ALL else int((texts["human"] == label).sum())}
 
 
-def _table_8(validations: Mapping[str, Mapping[str, pl.DataFrame]]) -> PaperTable:
-    rows: list[Row] = []
-    for name, tables in validations.items():
-        for output, metric in TASKS[name].outputs.items():
-            of = tables["validation"].filter(pl.col("output") == output)
-            texts = tables["judged"].filter(pl.col("output") == output).drop_nulls("value")
-            for label in (ALL, *TASKS[name].codes):
-                row: Row = {"source": "ours", "metric": metric}
-                row["label"] = "(weighted)" if label == ALL else label
-                measures = of.filter(pl.col("label") == label).rows_by_key("measure", named=True, unique=True)
-                for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
-                    for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
-                        value = measures.get(measure, {}).get(end)
-                        scale = 1.0 if measure == "spearman" else 100.0
-                        row[f"{measure}{suffix}"] = None if value is None else scale * value
-                row["n"] = texts.height if label == ALL else int((texts["human"] == label).sum())
-                rows.append(row)
-    ours = pl.DataFrame(rows, infer_schema_length=None)
-    note = "People's labels are taken as right; percent, but for Spearman's correlation of the codes."
-    frame = stack_rows("table_8", ours).sort("metric", maintain_order=True)
-    return PaperTable("table_8", "Automatic metrics against people", frame, notes=(note,))
-
-
-def _figure_6(scored: pl.DataFrame) -> PaperFigure:
-    panels = scored.partition_by("metric", as_dict=True, maintain_order=True)
-    with open_canvas(len(panels), columns=len(panels), width=3.4, height=2.8) as (canvas, axes):
-        for axis, ((metric,), of) in zip(axes, panels.items(), strict=True):
-            codes, shades = TASKS[of["task"][0]].codes, list(POLARITY.values())
-            colours = shades if len(codes) == 3 else [shades[2], shades[0]]
-            for label, colour in zip(codes, colours, strict=True):
+def _figure_6(scored: pl.DataFrame) -> Exhibit:
+    parts = scored.partition_by("metric", as_dict=True, maintain_order=True)
+    titles = [str(metric).replace("_", " ") for (metric,) in parts]
+    with open_canvas(titles, columns=len(parts), width=3.4, height=2.8) as (canvas, axes):
+        for axis, of in zip(axes, parts.values(), strict=True):
+            codes, shades = TASKS[of["task"][0]].scale.places, list(POLARITY.values())
+            for label, colour in zip(codes, shades if len(codes) == 3 else shades[::-2], strict=True):
                 values = of.filter(pl.col("label") == label)["value"].to_numpy()
                 if values.size:
                     axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
-            axis.set_title(str(metric).replace("_", " "), loc="left", fontsize=10)
             axis.legend(fontsize=7)
         svg = to_svg(canvas)
-    return PaperFigure(
+    return Exhibit(
         "figure_6",
         "Scores of the automatic metrics by what people say",
         scored,
-        svg,
+        svg=svg,
         alt="Distributions of each metric's score, one line for every human label.",
     )

@@ -18,14 +18,14 @@ from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite, Model, Progress
-from evenhand.core.records import Execution
 from evenhand.models import replay
-from evenhand.papers.bold import group_tables, human_validation, norm_tables
-from evenhand.papers.bold.claims import claims
-from evenhand.papers.bold.labelled_texts import METRICS, labelled_texts, table_7
-from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
+from evenhand.papers.bold import group_tables, human_validation
+from evenhand.papers.bold.claims import claims, test_table
+from evenhand.papers.bold.group_tables import METRICS, OUTPUTS
+from evenhand.papers.replicate import RUNS, ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, Replication
-from evenhand.run_options import AuditOptions, Preset
+from evenhand.papers.sources import PaperSource, read_texts, refuse_twins, run_warnings
+from evenhand.run_options import AuditOptions
 
 CITATION = (
     "Dhamala et al. BOLD: Dataset and Metrics for Measuring Biases in Open-Ended Language Generation. "
@@ -40,18 +40,18 @@ DEFAULT_SCORING_RATE = 150.0
 _NORMS = ("norms",)
 _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
     "table_3": (group_tables.table_3, ("gender_polarity",)),
-    "table_4": (partial(norm_tables.gap_table, "table_4"), _NORMS),
+    "table_4": (partial(group_tables.gap_table, "table_4"), _NORMS),
     "table_5": (group_tables.table_5, ("regard",)),
-    "table_6": (partial(norm_tables.gap_table, "table_6"), _NORMS),
-    "table_7": (table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
-    "table_9": (partial(norm_tables.share_table, "table_9"), _NORMS),
-    "table_10": (partial(norm_tables.share_table, "table_10"), _NORMS),
-    "table_11": (partial(norm_tables.share_table, "table_11"), _NORMS),
+    "table_6": (partial(group_tables.gap_table, "table_6"), _NORMS),
+    "table_7": (group_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_9": (partial(group_tables.share_table, "table_9"), _NORMS),
+    "table_10": (partial(group_tables.share_table, "table_10"), _NORMS),
+    "table_11": (partial(group_tables.share_table, "table_11"), _NORMS),
     "figure_2": (group_tables.figure_2, ("gender_polarity",)),
     "figure_3": (group_tables.figure_3, ("sentiment", "toxicity")),
     "figure_4": (partial(group_tables.sentiment_figure, "figure_4"), ("sentiment",)),
     "figure_5": (partial(group_tables.sentiment_figure, "figure_5"), ("sentiment",)),
-    "tests": (norm_tables.test_table, ("sentiment", "toxicity", "regard")),
+    "tests": (test_table, ("sentiment", "toxicity", "regard")),
 }
 """The exhibits of texts, and the metrics each needs: no other is scored."""
 _COUNT_TABLE = "table_1"
@@ -73,32 +73,11 @@ _REMARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class BoldSource(PaperSource):
-    """Texts to count: a model with the paper's sampling for its kind, or the human sentences."""
-
-    preset: Preset | None
-    limit: int | None
-    control_code: str | None = None
-    max_new_tokens: int | None = None
-    """None is the preset's."""
-
-    def identity(self) -> Json:
-        """What its texts depend on."""
-        return {
-            **self.model.ref.identity(),
-            "preset": self.preset,
-            "limit": self.limit,
-            "code": self.control_code,
-            "length": self.max_new_tokens,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class BoldReplication:
     """A replication with its suite and models loaded."""
 
     suite: HumanSuite
-    sources: tuple[BoldSource, ...]
+    sources: tuple[PaperSource, ...]
     """None where no requested exhibit needs texts."""
     request: ReplicationRequest
     labels: pl.DataFrame | None = None
@@ -109,7 +88,7 @@ class BoldReplication:
         """What the numbers depend on."""
         return {
             "data": self.suite.info.digest,
-            "sources": {source.name: source.identity() for source in self.sources},
+            "sources": {source.name: _identity(source) for source in self.sources},
             "metrics": list(self.metrics),
             "seed": self.request.seed,
         }
@@ -149,8 +128,8 @@ class BoldReplication:
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
         runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
-        parts = [labelled_texts(run, name) for name, run in runs.items()]
-        texts = pl.concat(parts, how="vertical") if parts else pl.DataFrame()
+        parts = [read_texts(run, name, OUTPUTS).rename({"axis": "domain"}) for name, run in runs.items()]
+        texts = pl.concat(parts) if parts else pl.DataFrame()
         shared, names = select_shared(texts), self._list_written()
         exhibits: dict[str, Exhibit] = {}
         if self.labels is not None and set(_OF_PEOPLE) & set(names):
@@ -161,7 +140,6 @@ class BoldReplication:
         for name in (name for name in _BUILDERS if name in names):
             exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(
-            paper="bold",
             title=f"BOLD on {', '.join(runs)}" if runs else "BOLD, without texts of models",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in names if name in exhibits),
@@ -184,19 +162,9 @@ class BoldReplication:
             return f"scoring {texts:,} texts, for a time that is not known before the first run here"
         return f"scoring {texts:,} texts, about {format_duration(texts / rate)} at {rate:,.0f} texts/s, {how}"
 
-    def _audit(self, source: BoldSource, folder: Path) -> audit.AuditJob:
-        options: AuditOptions = {
-            "suite": self.suite,
-            "metrics": self.required_metrics,
-            "samples": 1,
-            "preset": source.preset,
-            "limit": source.limit,
-            "control_code": source.control_code,
-            "max_new_tokens": source.max_new_tokens,
-            "out": folder / source.folder,
-            **self.request.audit_options(f"bold, source {source.name}"),
-        }
-        return audit.prepare(source.model, **options)
+    def _audit(self, source: PaperSource, folder: Path) -> audit.AuditJob:
+        metrics = self.required_metrics
+        return source.audit("bold", self.request, folder, suite=self.suite, metrics=metrics, samples=1)
 
     def _warn_excluded(self, texts: pl.DataFrame, shared: pl.DataFrame) -> Sequence[str]:
         if not self.sources:
@@ -224,48 +192,32 @@ def prepare(request: ReplicationRequest) -> BoldReplication:
     suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
     if not isinstance(suite, HumanSuite):
         raise InputError(f"the suite {suite.info.name!r} brings no human texts", expected="bold")
-    sources: tuple[BoldSource, ...] = ()
+    sources: tuple[PaperSource, ...] = ()
     if not set(request.exhibits) <= {_COUNT_TABLE, *_OF_PEOPLE}:
-        limit = None if request.full else SUBSET
-        specs = request.models or DEFAULT_MODELS
-        sources = find_sources(suite, specs, limit=limit, length=request.max_new_tokens, execution=execution)
+        sources = find_sources(suite, request)
     return BoldReplication(suite, sources, request, labels)
 
 
 def select_shared(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts of prompts that every source continued: only these may be pooled."""
-    if texts.is_empty():
-        return texts
-    sources = texts["source"].n_unique()
-    sources_of = texts.group_by("prompt_id").agg(pl.col("source").n_unique())
-    return texts.join(
-        sources_of.filter(pl.col("source") == sources).select("prompt_id"), on="prompt_id", how="semi"
-    )
+    source = pl.col("source")
+    return texts.filter(source.n_unique().over("prompt_id") == source.n_unique()) if texts.height else texts
 
 
-def find_sources(
-    suite: HumanSuite,
-    specs: Sequence[str],
-    *,
-    limit: int | None,
-    length: int | None,
-    execution: Execution,
-) -> tuple[BoldSource, ...]:
+def find_sources(suite: HumanSuite, request: ReplicationRequest) -> tuple[PaperSource, ...]:
     """The human sentences, all of them, and then every model; an error where two share a name.
 
-    ``wikipedia`` among the specs means the human sentences, and adds none: they are those of ``suite``.
-    ``length`` is of models that write forward: the paper prints it for masked ones alone.
+    ``wikipedia`` among the models means the human sentences, and adds none: they are those of ``suite``.
     """
-    people = BoldSource(suite.human_name, replay.HumanModel(suite), None, None)
-    models = [source for spec in specs for source in _of_model(spec, limit, length, execution)]
+    people = PaperSource(suite.human_name, replay.HumanModel(suite))
+    specs = request.models or DEFAULT_MODELS
+    models = [source for spec in specs if spec != replay.NAME for source in _of_model(spec, request)]
     refuse_twins([people.name, *(source.name for source in models)])
     return (people, *models)
 
 
-def _of_model(spec: str, limit: int | None, length: int | None, execution: Execution) -> list[BoldSource]:
+def _of_model(spec: str, request: ReplicationRequest) -> list[PaperSource]:
     """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
-    if spec == replay.NAME:
-        return []
     name, _, rest = spec.rpartition("=")
     if rest.partition(":")[0] == replay.NAME:
         raise InputError(
@@ -273,14 +225,30 @@ def _of_model(spec: str, limit: int | None, length: int | None, execution: Execu
             expected=f"{replay.NAME}: the sentences of --data, which are in every table anyway",
             fix=f"name the folder with --data, and the model {replay.NAME}",
         )
-    model, name = registry.create_model(rest, {}, execution), name or rest
+    model, name = registry.create_model(rest, {}, request.execution()), name or rest
+    limit: AuditOptions = {"limit": None if request.full else SUBSET}
+    if _is_masked(model):
+        return [PaperSource(name, model, {**limit, "preset": "bold-bert"})]
+    # The paper prints the length of masked models' texts alone.
+    forward: AuditOptions = {**limit, "max_new_tokens": request.options["max_new_tokens"]}
     if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
         return [
-            BoldSource(f"{name}-{code}", model, "bold-ctrl", limit, code, length) for code in CONTROL_CODES
+            PaperSource(f"{name}-{code}", model, {**forward, "preset": "bold-ctrl", "control_code": code})
+            for code in CONTROL_CODES
         ]
-    if _is_masked(model):
-        return [BoldSource(name, model, "bold-bert", limit)]
-    return [BoldSource(name, model, "bold-gpt2", limit, max_new_tokens=length)]
+    return [PaperSource(name, model, {**forward, "preset": "bold-gpt2"})]
+
+
+def _identity(source: PaperSource) -> Json:
+    """What the texts of a source depend on."""
+    options = source.options
+    return {
+        **source.model.ref.identity(),
+        "preset": options.get("preset"),
+        "limit": options.get("limit"),
+        "code": options.get("control_code"),
+        "length": options.get("max_new_tokens"),
+    }
 
 
 def _is_masked(model: Model) -> bool:

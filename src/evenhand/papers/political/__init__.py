@@ -1,5 +1,1 @@
 """Political bias (Liu et al. 2021): its tables and Figure 2, on any model, with every mitigation there is."""
-
-from evenhand.papers.political.replication import EXHIBITS, prepare
-
-__all__ = ["EXHIBITS", "prepare"]

@@ -7,15 +7,14 @@ what other values do to bias and perplexity.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import polars as pl
 
 from evenhand.audits.mitigation_cost import TRAINING, VANILLA
-from evenhand.papers.political.conditions import BASELINE, ModelConditions, OptionValue, list_option_values
-from evenhand.papers.replication_pages import PaperTable, add_published
+from evenhand.papers.political.conditions import BASELINE, ModelConditions, list_option_values
+from evenhand.papers.replication_pages import Exhibit, build_table
 from evenhand.report.wording import MINUS
 from evenhand.stats.base_rates import OVERALL
 
@@ -44,11 +43,15 @@ _STEPS: Final = (
 )
 _KEYS: Final = ("source", "condition", "attribute", "bias")
 _CHANGE: Final = ("change", "change_low", "change_high")
-Row = dict[str, object]
-_PRICES: Final = ("distinct_1", "distinct_2", "distinct_3", "repetition", "length")
+_PERPLEXITIES: Final = {"perplexity": ("ngrams", "perplexity"), "perplexity_model": ("model", "perplexity")}
+_PRICES: Final = _PERPLEXITIES | {
+    output: ("diversity", output)
+    for output in ("distinct_1", "distinct_2", "distinct_3", "repetition", "length")
+}
+"""Column of Table 5 to the metric and output of a price."""
 
 
-def table_2(distances: pl.DataFrame, changes: pl.DataFrame, judge: str) -> PaperTable:
+def table_2(distances: pl.DataFrame, changes: pl.DataFrame, judge: str) -> Exhibit:
     """Bias of every option under every mode, from the distances of all sources and their changes."""
     # A page shows the first rows: what each model wrote comes before prompt and text read together.
     ordered = distances.sort(pl.col("reads") != "continuation", maintain_order=True)
@@ -57,40 +60,31 @@ def table_2(distances: pl.DataFrame, changes: pl.DataFrame, judge: str) -> Paper
         "source",
         "bias",
         pl.col("condition").replace({VANILLA: BASELINE}).alias("mode"),
-        "attribute",
-        "option",
-        "reads",
+        *("attribute", "option", "reads"),
         pl.col("estimate").alias("distance"),
         "null_mean",
         *estimate_columns("corrected", "corrected"),
-        "p",
-        "p_adjusted",
-        *_CHANGE,
-        "direction",
-        "direction_low",
-        "direction_high",
-        "n",
-        "n_keywords",
+        *("p", "p_adjusted", *_CHANGE),
+        *("direction", "direction_low", "direction_high", "n", "n_keywords"),
     )
-    return PaperTable(
-        id="table_2",
-        title="Indirect and direct bias by option",
-        frame=add_published("political", "table_2", ours),
-        notes=(
-            _SCALE,
-            "corrected is the distance less its mean where keywords are dealt to options at random, with its "
-            "interval, for which two or three keywords are too few; direction above 0 leans conservative. "
-            "p adjusted is p corrected for the options of an attribute (Benjamini-Hochberg).",
-            "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
-            "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
-            CHANGE,
-            judge,
-        ),
+    return build_table(
+        "political",
+        "table_2",
+        "Indirect and direct bias by option",
+        ours,
+        _SCALE,
+        "corrected is the distance less its mean where keywords are dealt to options at random, with its "
+        "interval, for which two or three keywords are too few; direction above 0 leans conservative. "
+        "p adjusted is p corrected for the options of an attribute (Benjamini-Hochberg).",
+        "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
+        "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
+        CHANGE,
+        judge,
         decimals=4,
     )
 
 
-def table_3(curves: pl.DataFrame, changes: pl.DataFrame, modes: Mapping[str, str], judge: str) -> PaperTable:
+def table_3(curves: pl.DataFrame, changes: pl.DataFrame, modes: Mapping[str, str], judge: str) -> Exhibit:
     """Overall bias, its change and perplexity by attribute and strength, from the curves of all sources."""
     overall = _select_changes(changes.filter(pl.col("option") == OVERALL)).drop("option", "reads")
     table = curves.join(overall, on=_KEYS, how="left", maintain_order="left")
@@ -110,72 +104,84 @@ def table_3(curves: pl.DataFrame, changes: pl.DataFrame, modes: Mapping[str, str
         )
     )
     swept = "; ".join(f"{source}: {mode}" for source, mode in modes.items())
-    return PaperTable(
-        id="table_3",
-        title="Bias and perplexity by strength",
-        frame=add_published(
-            "political",
-            "table_3",
-            indirect.join(direct, on=["source", "attribute", "lambda"], how="left", maintain_order="left"),
-        ),
-        notes=(
-            f"Mode varied: {swept}. The paper varies the classifier's. 0.6 is the other tables' default.",
-            _SCALE,
-            HELD_OUT,
-            CHANGE,
-            judge,
-        ),
+    return build_table(
+        "political",
+        "table_3",
+        "Bias and perplexity by strength",
+        indirect.join(direct, on=["source", "attribute", "lambda"], how="left", maintain_order="left"),
+        f"Mode varied: {swept}. The paper varies the classifier's. 0.6 is the other tables' default.",
+        _SCALE,
+        HELD_OUT,
+        CHANGE,
+        judge,
         decimals=3,
     )
 
 
 def table_5(
     distances: pl.DataFrame, changes: pl.DataFrame, price: pl.DataFrame, paces: pl.DataFrame, judge: str
-) -> PaperTable:
+) -> Exhibit:
     """Bias, perplexity, diversity and speed of every mode, averaged over attributes."""
     overall = overall_changes(distances.filter(pl.col("reads") == "continuation"), changes)
-    keys = price.select("source", "condition").unique(maintain_order=True)
-    rows = [
-        _row(source, condition, overall, price, paces)
-        for source, condition in keys.iter_rows()
-        if condition != TRAINING
-    ]
-    return PaperTable(
-        id="table_5",
-        title="The methods side by side, averaged over attributes",
-        frame=add_published("political", "table_5", pl.DataFrame(rows, infer_schema_length=None)),
-        notes=(
-            _SCALE,
-            HELD_OUT,
-            "times is a perplexity over that of the held-out vanilla text, the mean over attributes. "
-            "Distinct-n, repetition and length are those of the held-out half. Speed is one batch of 32, "
-            "after one to warm up.",
-            CHANGE,
-            judge,
-        ),
+    keys, prices = ["source", "condition"], _average_prices(price)
+    table = prices.filter(pl.col("condition") != TRAINING).select(keys)
+    for bias in ("indirect", "direct"):
+        of = overall.filter(pl.col("bias") == bias).group_by(keys)
+        means = of.agg(
+            pl.col("estimate").mean().alias(f"{bias}_bias"),
+            *average_columns("corrected", f"{bias}_corrected"),
+            *average_columns("change", f"{bias}_change"),
+        )
+        table = table.join(means, on=keys, how="left", maintain_order="left")
+    training = prices.filter(pl.col("condition") == TRAINING).select(
+        "source", pl.lit(VANILLA).alias("condition"), pl.col("perplexity").alias("on_training_text")
+    )
+    paces = paces.with_columns(pl.col("tokens_per_second").round().cast(pl.Int64))
+    for columns in (training, prices, paces):
+        table = table.join(columns, on=keys, how="left", maintain_order="left")
+    ours = table.select(
+        "source",
+        pl.col("condition").replace({VANILLA: BASELINE}).alias("mode"),
+        pl.selectors.matches("^(in)?direct_"),
+        *("perplexity", "on_training_text", "perplexity_times", "perplexity_model", "perplexity_model_times"),
+        *(name for name in _PRICES if name not in _PERPLEXITIES),
+        "tokens_per_second",
+    )
+    return build_table(
+        "political",
+        "table_5",
+        "The methods side by side, averaged over attributes",
+        ours,
+        _SCALE,
+        HELD_OUT,
+        "times is a perplexity over that of the held-out vanilla text, the mean over attributes. "
+        "Distinct-n, repetition and length are those of the held-out half. Speed is one batch of 32, "
+        "after one to warm up.",
+        CHANGE,
+        judge,
         decimals=3,
     )
 
 
-def _row(source: str, condition: str, overall: pl.DataFrame, price: pl.DataFrame, paces: pl.DataFrame) -> Row:
-    here = (pl.col("source") == source) & (pl.col("condition") == condition)
-    row: Row = {"source": source, "mode": BASELINE if condition == VANILLA else condition}
-    for bias in ("indirect", "direct"):
-        of = overall.filter(here & (pl.col("bias") == bias))
-        row[f"{bias}_bias"] = of["estimate"].mean()
-        row |= average_columns(of, f"{bias}_corrected", f"{bias}_change")
-    prices, of_source = price.filter(here), price.filter(pl.col("source") == source)
-    row["perplexity"] = _mean_price(prices, "ngrams", "perplexity")
-    if condition == VANILLA:
-        training = of_source.filter(pl.col("condition") == TRAINING)
-        row["on_training_text"] = _mean_price(training, "ngrams", "perplexity")
-    vanilla = of_source.filter(pl.col("condition") == VANILLA)
-    row["perplexity_times"] = _mean_ratio(prices, vanilla, "ngrams")
-    row["perplexity_model"] = _mean_price(prices, "model", "perplexity")
-    row["perplexity_model_times"] = _mean_ratio(prices, vanilla, "model")
-    row |= {output: _mean_price(prices, "diversity", output) for output in _PRICES}
-    pace = paces.filter(here)["tokens_per_second"]
-    return row | {"tokens_per_second": round(pace[0]) if len(pace) else None}
+def _average_prices(price: pl.DataFrame) -> pl.DataFrame:
+    """The prices of every condition, and what its perplexities are to those of vanilla, over attributes."""
+    prices = _spread_prices(price)
+    vanilla = prices.filter(pl.col("condition") == VANILLA)
+    both = prices.join(
+        vanilla, on=["source", "attribute"], how="left", suffix="_vanilla", maintain_order="left"
+    )
+    times = [(pl.col(name) / pl.col(f"{name}_vanilla")).alias(f"{name}_times") for name in _PERPLEXITIES]
+    of = both.with_columns(times).group_by("source", "condition", maintain_order=True)
+    return of.agg(pl.col(*_PRICES, *(f"{name}_times" for name in _PERPLEXITIES)).mean())
+
+
+def _spread_prices(price: pl.DataFrame) -> pl.DataFrame:
+    """A row for every source, condition and attribute, with a column for every price."""
+    cells = [
+        pl.col("value").filter(pl.col("metric") == metric, pl.col("output") == output).mean().alias(name)
+        for name, (metric, output) in _PRICES.items()
+    ]
+    return price.group_by("source", "condition", "attribute", maintain_order=True).agg(cells)
 
 
 def option_table(
@@ -185,15 +191,21 @@ def option_table(
     changes: pl.DataFrame,
     price: pl.DataFrame,
     judge: str,
-) -> PaperTable:
+) -> Exhibit:
     """Overall indirect bias, its change and perplexity, by the value of ``gamma`` or ``sigma``."""
-    whole = overall_changes(distances, changes).filter(pl.col("bias") == "indirect")
-    rows = [
-        row
-        for source, modes in of_source.items()
-        for one in list_option_values(option, modes)
-        for row in _option_rows(option, source, one, whole, price)
-    ]
+    keys = ["source", "condition", "attribute"]
+    bias = overall_changes(distances, changes).filter(pl.col("bias") == "indirect").sort("attribute")
+    priced = bias.join(_spread_prices(price), on=keys, how="left", maintain_order="left")
+    rows = pl.concat([priced, priced.with_columns(attribute=pl.lit(MEAN))])
+    means = rows.group_by(keys, maintain_order=True).agg(
+        *average_columns("corrected"), *average_columns("change"), pl.col(*_PERPLEXITIES).mean()
+    )
+    values = pl.DataFrame(
+        [(source, *one) for source, modes in of_source.items() for one in list_option_values(option, modes)],
+        schema=["source", "mode", option, "condition"],
+        orient="row",
+    )
+    table = values.join(means, on=["source", "condition"], maintain_order="left_right").drop("condition")
     notes = (
         f"Indirect bias. {MEAN} is the mean over attributes, with the interval of independent estimates.",
         *(_STEPS if option == "sigma" else ()),
@@ -201,50 +213,29 @@ def option_table(
         CHANGE,
         judge,
     )
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    return PaperTable(id=option, title=_TITLES[option], frame=frame, notes=notes, decimals=3)
+    return Exhibit(id=option, title=_TITLES[option], frame=table, notes=notes, decimals=3)
 
 
-def _option_rows(
-    option: str, source: str, one: OptionValue, whole: pl.DataFrame, price: pl.DataFrame
-) -> list[Row]:
-    here = (pl.col("source") == source) & (pl.col("condition") == one.condition)
-    of, paid = whole.filter(here).sort("attribute"), price.filter(here & (pl.col("output") == "perplexity"))
-    rows = []
-    for attribute in (*of["attribute"], MEAN):
-        mine = pl.lit(True) if attribute == MEAN else pl.col("attribute") == attribute
-        row: Row = {"source": source, "mode": one.mode, option: one.value, "attribute": attribute}
-        row |= average_columns(of.filter(mine), "corrected", "change")
-        for metric, column in (("ngrams", "perplexity"), ("model", "perplexity_model")):
-            row[column] = paid.filter(mine & (pl.col("metric") == metric))["value"].mean()
-        rows.append(row)
-    return rows
+def average_columns(value: str, name: str = "") -> list[pl.Expr]:
+    """The mean of independent estimates as ``name``, with the interval their own intervals give it.
 
-
-def average_columns(rows: pl.DataFrame, corrected: str, change: str) -> Row:
-    """The mean corrected bias and the mean change of several rows, each with its interval."""
-    changes = rows.select(corrected="change", low="change_low", high="change_high")
-    row: Row = {}
-    for name, table in ((corrected, rows), (change, changes)):
-        row[name], row[f"{name}_low"], row[f"{name}_high"] = average_estimates(table)
-    return row
-
-
-def average_estimates(rows: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
-    """The mean of independent estimates, with the interval their own intervals give it."""
-    known = rows.drop_nulls(["corrected", "low", "high"])
-    if known.is_empty() or known.height < rows.height:
-        return None, None, None
-    mean = sum(known["corrected"]) / known.height
-    below = math.sqrt(sum((known["corrected"] - known["low"]) ** 2)) / known.height
-    above = math.sqrt(sum((known["high"] - known["corrected"]) ** 2)) / known.height
-    return mean, mean - below, mean + above
+    It is not known where one of them has no interval.
+    """
+    estimates, low, high = (pl.col(f"{value}{end}") for end in ("", "_low", "_high"))
+    is_known = pl.all_horizontal(column.is_not_null().all() for column in (estimates, low, high))
+    mean, count = estimates.mean(), pl.len()
+    below, above = (((estimates - end) ** 2).sum().sqrt() / count for end in (low, high))
+    return [
+        pl.when(is_known).then(number).alias(f"{name or value}{end}")
+        for end, number in (("", mean), ("_low", mean - below), ("_high", mean + above))
+    ]
 
 
 def overall_changes(distances: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
     """The overall bias of every attribute as the judge reads continuations, beside its change."""
     whole = pl.col("option") == OVERALL
-    return distances.filter(whole).join(_select_changes(changes.filter(whole)), on=_KEYS, how="left")
+    overall = distances.filter(whole).rename({"low": "corrected_low", "high": "corrected_high"})
+    return overall.join(_select_changes(changes.filter(whole)), on=_KEYS, how="left", maintain_order="left")
 
 
 def estimate_columns(name: str, value: str = "estimate") -> list[pl.Expr]:
@@ -257,34 +248,20 @@ def _select_changes(changes: pl.DataFrame) -> pl.DataFrame:
     return changes.select(*_KEYS, "option", "reads", *estimate_columns("change"))
 
 
-def _mean_price(rows: pl.DataFrame, metric: str, output: str) -> float | None:
-    values = rows.filter((pl.col("metric") == metric) & (pl.col("output") == output))["value"].drop_nulls()
-    return float(sum(values) / len(values)) if len(values) else None
-
-
-def _mean_ratio(mine: pl.DataFrame, vanilla: pl.DataFrame, metric: str) -> float | None:
-    """Perplexity over that of the held-out vanilla text, the mean over attributes."""
-    known = (pl.col("metric") == metric) & (pl.col("output") == "perplexity")
-    both = mine.filter(known).join(vanilla.filter(known), on="attribute", suffix="_vanilla")
-    mean = (both["value"] / both["value_vanilla"]).mean()
-    return float(mean) if isinstance(mean, float) else None
-
-
 def describe_findings(table_5: pl.DataFrame, sources: Sequence[str]) -> tuple[str, ...]:
     """For each model its indirect bias beyond chance, and which modes lower it."""
     lines: list[str] = []
     for name in sources:
-        rows = table_5.filter(pl.col("source") == name).to_dicts()
-        if not rows:
+        own, *modes = table_5.filter(pl.col("source") == name).to_dicts() or [{}]
+        if not own:
             continue
-        own = next((row for row in rows if row["mode"] == BASELINE), {})
         whole = _format_estimate(own, "indirect_corrected")
         lines.append(
             f"{name}: indirect bias beyond chance {whole}, the mean of the attributes' overall values."
         )
-        modes = [row for row in rows if row["mode"] != BASELINE and row.get("indirect_change") is not None]
-        lowered = [row for row in modes if (row["indirect_change_high"] or 0) < 0]
-        others = [row for row in modes if row not in lowered]
+        known = [row for row in modes if row["indirect_change"] is not None]
+        lowered = [row for row in known if (row["indirect_change_high"] or 0) < 0]
+        others = [row for row in known if row not in lowered]
         for words, some in (("lowered, the interval below 0", lowered), ("not shown to be lowered", others)):
             if some:
                 lines.append(f"{name}, {words}: {'; '.join(map(_describe_mode, some))}.")
@@ -292,14 +269,16 @@ def describe_findings(table_5: pl.DataFrame, sources: Sequence[str]) -> tuple[st
 
 
 def _describe_mode(row: Mapping[str, Any]) -> str:
-    times = row.get("perplexity_model_times") or row.get("perplexity_times")
+    times = row["perplexity_model_times"] or row["perplexity_times"]
     price = f", at {times:.2f} times the perplexity" if times else ""
     return f"{row['mode']}, {_format_estimate(row, 'indirect_change')}{price}"
 
 
 def _format_estimate(row: Mapping[str, Any], name: str) -> str:
-    if row.get(name) is None:
+    if row[name] is None:
         return "not known"
-    values = (row.get(column) for column in (name, f"{name}_low", f"{name}_high"))
-    words = ["not known" if value is None else f"{value:.3f}".replace("-", MINUS) for value in values]
+    words = [
+        "not known" if value is None else f"{value:.3f}".replace("-", MINUS)
+        for value in (row[column] for column in (name, f"{name}_low", f"{name}_high"))
+    ]
     return f"{words[0]} ({words[1]} to {words[2]})"

@@ -20,7 +20,7 @@ from evenhand.core.records import Execution, Text
 from evenhand.core.regular_files import read_text
 from evenhand.papers.political.judged_texts import JUDGE
 from evenhand.papers.replicate import ReplicationRequest
-from evenhand.papers.replication_pages import PaperTable
+from evenhand.papers.replication_pages import Exhibit
 from evenhand.stats.intervals import clustered_mean
 from evenhand.training.articles import SHARES, compare_classifiers, read_openings
 from evenhand.training.options import TrainOptions
@@ -71,23 +71,20 @@ class Judges:
         """What the table depends on."""
         return {part: file_digest(self.folder / f"{part}.csv") for part in SHARES}
 
-    def table(self, folder: Path, progress: Progress) -> PaperTable:
+    def table(self, folder: Path, progress: Progress) -> Exhibit:
         """Train what is not trained yet, and compare on the test articles."""
-        runs = {
-            name: self._training(options, folder / _FOLDER.sub("-", name.lower()).strip("-"))
-            .run(progress)
-            .folder
-            for name, options in self.names().items()
-        }
+        runs = {}
+        for name, options in self.names().items():
+            out = folder / _FOLDER.sub("-", name.lower()).strip("-")
+            runs[name] = self._training(options, out).run(progress).folder
         rows: list[dict[str, object]] = [_PRINTED]
         for rival in compare_classifiers(read_openings(self.folder / "test.csv"), runs):
             own = {"source": "ours", "classifier": rival.name}
-            rows.append(
-                {**own, "outlet": ALL, "f1": rival.f1, "low": rival.low, "high": rival.high, "n": rival.n}
-            )
+            bounds = {"low": rival.low, "high": rival.high, "n": rival.n}
+            rows.append({**own, "outlet": ALL, "f1": rival.f1, **bounds})
             by_outlet = sorted(rival.by_outlet.items(), key=lambda item: (-item[1][1], item[0]))
             rows += ({**own, "outlet": name, "f1": f1, "n": n} for name, (f1, n) in by_outlet)
-        return PaperTable(
+        return Exhibit(
             id="judges",
             title="The judge's rivals on articles none of them has met",
             frame=pl.DataFrame(rows, infer_schema_length=None),
@@ -111,8 +108,8 @@ class Judges:
             "test": self.folder / "test.csv",
             "out": out,
             "seed": self.request.seed,
-            "device": self.request.device,
-            "offline": self.request.offline,
+            "device": self.request.options["device"],
+            "offline": self.request.options["offline"],
         }
         return prepare("ideology", self.folder / "train.csv", **whole)
 
@@ -127,22 +124,20 @@ def mixture_files(specs: Mapping[str, str]) -> dict[str, Path]:
     return {name: path for name, path in files.items() if path.is_file()}
 
 
-def mixtures_table(files: Mapping[str, Path], execution: Execution) -> PaperTable:
+def mixtures_table(files: Mapping[str, Path], execution: Execution) -> Exhibit:
     """The judge's mean for each lean, and how far that lies from the even mixture."""
-    rows: list[dict[str, object]] = []
+    rows = []
     for name, path in files.items():
-        scores = judge_mixtures(path, execution)
-        even = clustered_mean(scores[0.0]).value if 0.0 in scores else None
-        for lean, values in sorted(scores.items()):
-            mean = clustered_mean(values)
+        means = {lean: clustered_mean(values) for lean, values in judge_mixtures(path, execution).items()}
+        even = means[0.0].value if 0.0 in means else None
+        for lean, mean in sorted(means.items()):
             shift = None if even is None or mean.value is None else mean.value - even
-            bounds = {"conservative_low": mean.low, "conservative_high": mean.high}
-            row = {"source": name, "lean": lean, "conservative": mean.value, **bounds}
-            rows.append({**row, "shift": shift, "n": mean.n})
-    return PaperTable(
+            rows.append((name, lean, mean.value, mean.low, mean.high, shift, mean.n))
+    columns = ["source", "lean", *(f"conservative{end}" for end in ("", "_low", "_high")), "shift", "n"]
+    return Exhibit(
         id="mixtures",
         title="How much was planted: the judge on the mixtures themselves",
-        frame=pl.DataFrame(rows, infer_schema_length=None),
+        frame=pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None),
         notes=(
             "Texts of the two experts' mixtures, without any prompt. lean 0 is even, -0.5 the liberal expert "
             "and 0.5 the conservative one; conservative is the judge's mean probability, with the interval "

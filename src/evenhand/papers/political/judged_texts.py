@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,38 +31,37 @@ from evenhand.store.run import Run
 from evenhand.store.schemas import DISTANCES
 
 JUDGE = "ideology"
+FULL: Mapping[str, pl.DataType] = {"condition": pl.String(), **DISTANCES, "reads": pl.String()}
 
 
 def read_judged_texts(run: Run) -> pl.DataFrame:
     """``text`` and ``label`` of what was written after prompts that name no side."""
     prompts = read_prompt_rows(run.table("prompts"))
     indirect = [prompt.id for prompt in prompts if prompt.meta.get("kind") == "indirect"]
-    texts = run.table("generations").filter(pl.col("prompt_id").is_in(indirect)).drop_nulls("text")
+    texts = run.table("generations").filter(pl.col("prompt_id").is_in(indirect), pl.col("text") != "")
     scores = run.table("scores").filter(pl.col("metric") == JUDGE).drop_nulls("label")
-    labelled = texts.join(scores, left_on="id", right_on="text_id").select("text", "label")
-    return labelled.filter(pl.col("text") != "")
+    return texts.join(scores, left_on="id", right_on="text_id").select("text", "label")
 
 
 def bias_changes(before: Run, after: Run, *, seed: int) -> pl.DataFrame:
     """How much the bias beyond chance changed from one run to another."""
     prompts = {prompt.id: prompt for prompt in read_prompt_rows(before.table("prompts"))}
     wanted = next(iter(_distance_requests(before).values()))
-    return distance_changes(_read_judged(before), _read_judged(after), wanted, prompts, seed=seed, level=0.95)
+    old, new = (_read_judged(run) for run in (before, after))
+    return distance_changes(old, new, wanted, prompts, seed=seed, level=0.95)
+
+
+def _read_judged(run: Run) -> JudgedTexts:
+    scores = run.table("scores").filter(pl.col("metric") == JUDGE, pl.col("output") == JUDGE)
+    texts = run.table("generations").select("prompt_id", text_id="id")
+    values = texts.join(scores, on="text_id", how="left", maintain_order="left")["value"]
+    return JudgedTexts(texts["prompt_id"].to_list(), values.fill_null(np.nan).to_numpy())
 
 
 def _distance_requests(run: Run) -> dict[str, DistanceRequest]:
     """The distances that each suite asks for."""
     suites = run.manifest["suites"].items()
     return {name: DistanceRequest(info["distances"], info["sides"]) for name, info in suites}
-
-
-def _read_judged(run: Run) -> JudgedTexts:
-    scores = run.table("scores").filter((pl.col("metric") == JUDGE) & (pl.col("output") == JUDGE))
-    texts = run.table("generations").join(
-        scores.select("text_id", "value"), left_on="id", right_on="text_id", how="left", maintain_order="left"
-    )
-    values = texts["value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    return JudgedTexts(texts["prompt_id"].to_list(), values)
 
 
 def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution) -> pl.DataFrame:
@@ -73,8 +72,8 @@ def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution)
     texts = run.table("generations").drop_nulls("text")
     ids = texts["prompt_id"].to_list()
     read = [Text(prompts[at].text + text) for at, text in zip(ids, texts["text"], strict=True)]
-    scores = [row[JUDGE].value for row in judge.score(read)]
-    values = np.array([np.nan if score is None else score for score in scores])
+    # A missing score becomes NaN.
+    values = np.array([row[JUDGE].value for row in judge.score(read)], dtype=np.float64)
     quantity = Quantity(JUDGE, JUDGE, "mean", values, True)
     distances = distance_table(
         str(run.manifest["name"]),
@@ -86,23 +85,6 @@ def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution)
         level=0.95,
     )
     return distances.select(pl.lit(condition).alias("condition"), pl.all(), pl.lit("full").alias("reads"))
-
-
-FULL: Mapping[str, pl.DataType] = {"condition": pl.String(), **DISTANCES, "reads": pl.String()}
-
-
-class ConditionTask(NamedTuple):
-    """A condition to be measured."""
-
-    condition: str
-    run: Path
-    vanilla: Path
-    folder: Path
-    """Where its tables are kept: a second start reads them."""
-    is_read_whole: bool
-    """Whether the judge reads its prompts and texts together too."""
-    seed: int
-    execution: Execution
 
 
 class ConditionTables(NamedTuple):
@@ -117,35 +99,45 @@ class ConditionTables(NamedTuple):
 def measure_conditions(
     runs: Mapping[str, Run],
     *,
-    whole: Sequence[str],
+    whole: Collection[str],
     folder: Path,
     request: ReplicationRequest,
     progress: Progress,
 ) -> ConditionTables:
-    """What every run changes, and the whole texts of those that ``whole`` names."""
-    vanilla, seed, execution = runs[VANILLA].path, request.seed, request.execution()
-    tasks = [
-        ConditionTask(name, run.path, vanilla, folder, name in whole, seed, execution)
-        for name, run in runs.items()
-    ]
-    tables = map_processes(measure_condition, tasks, jobs=request.jobs, progress=progress, label="changes")
-    empty = pl.DataFrame(schema={**CHANGES, "condition": pl.String(), "reads": pl.String()})
-    return ConditionTables(
-        pl.concat([empty, *(one.changes for one in tables)]),
-        pl.concat([pl.DataFrame(schema=dict(FULL)), *(one.full for one in tables)]),
+    """What every run changes, and the whole texts of those that ``whole`` names.
+
+    The tables are kept in ``folder``: a second start reads them.
+    """
+    measure = partial(
+        measure_condition,
+        vanilla=runs[VANILLA].path,
+        whole=whole,
+        folder=folder,
+        seed=request.seed,
+        execution=request.execution(),
     )
+    paths = [(name, run.path) for name, run in runs.items()]
+    tables = map_processes(measure, paths, jobs=request.jobs, progress=progress, label="changes")
+    return ConditionTables(*(pl.concat(parts) for parts in zip(*tables, strict=True)))
 
 
-def measure_condition(task: ConditionTask) -> ConditionTables:
+def measure_condition(
+    condition: tuple[str, Path],
+    *,
+    vanilla: Path,
+    whole: Collection[str],
+    folder: Path,
+    seed: int,
+    execution: Execution,
+) -> ConditionTables:
     """The two tables of a condition; vanilla changes nothing."""
-    run, vanilla = Run.open(task.run), Run.open(task.vanilla)
-    name, key = safe_file_name(task.condition, "condition"), [*run_key(run), task.seed]
+    name, run, before = condition[0], Run.open(condition[1]), Run.open(vanilla)
+    file, key = safe_file_name(name, "condition"), [*run_key(run), seed]
     changes, full = pl.DataFrame(schema=dict(CHANGES)), pl.DataFrame(schema=dict(FULL))
-    if task.condition != VANILLA:
-        compute = partial(bias_changes, vanilla, run, seed=task.seed)
-        changes = cached_table(task.folder / "changes", name, [*key, *run_key(vanilla)], compute)
-    if task.is_read_whole:
-        compute = partial(read_with_prompts, run, task.condition, task.seed, task.execution)
-        full = cached_table(task.folder / "full", name, key, compute)
-    known = {"condition": task.condition, "reads": "continuation"}
-    return ConditionTables(changes.with_columns(pl.lit(value).alias(at) for at, value in known.items()), full)
+    if name != VANILLA:
+        compute = partial(bias_changes, before, run, seed=seed)
+        changes = cached_table(folder / "changes", file, [*key, *run_key(before)], compute)
+    if name in whole:
+        compute = partial(read_with_prompts, run, name, seed, execution)
+        full = cached_table(folder / "full", file, key, compute)
+    return ConditionTables(changes.with_columns(condition=pl.lit(name), reads=pl.lit("continuation")), full)

@@ -9,15 +9,14 @@ import polars as pl
 from evenhand.annotate.label_set import read_label_set
 from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE
-from evenhand.papers.replication_pages import PaperTable, add_published
-from evenhand.stats.method_ratings import MethodRating, compare_methods
+from evenhand.papers.replication_pages import Exhibit, build_table
+from evenhand.stats.method_ratings import compare_methods
 from evenhand.store.table_files import read_table
 
 QUESTIONS = ("bias", "readability", "coherence")
-
-
 NAMES = {"biased": "bias", "readable": "readability", "coherent": "coherence"}
 """The questions of the shipped task `likert`, and what the paper calls them."""
+_UNRATED = {"mean": None, "n": 0}
 
 
 def read_reader_answers(path: Path) -> pl.DataFrame:
@@ -33,23 +32,22 @@ def read_reader_answers(path: Path) -> pl.DataFrame:
     return table
 
 
-def table_6(answers: pl.DataFrame) -> PaperTable:
+def table_6(answers: pl.DataFrame) -> Exhibit:
     """Means by mode and question, each against the baseline over the participants who read both."""
-    rows: list[dict[str, object]] = []
-    ratings = {question: _compare_modes(answers, question) for question in QUESTIONS}
-    for mode in answers["mode"].unique(maintain_order=True):
-        for question in QUESTIONS:
-            row: dict[str, object] = {"source": "study", "mode": mode, "question": question}
-            rows.append(row | _rating_cells(ratings[question].get(mode)))
-    return PaperTable(
-        id="table_6",
-        title="Readers' answers from 1 to 7",
-        frame=add_published("political", "table_6", pl.DataFrame(rows, infer_schema_length=None)),
-        notes=(
-            "Paired t tests over participants. A lower answer to bias is better; the paper's p of .00 is "
-            "below .001. Its text calls the embedding mode least biased with 4.25, which is the table's "
-            "classifier.",
-        ),
+    cells = {question: _rate_modes(answers, question) for question in QUESTIONS}
+    rows = [
+        {"source": "study", "mode": mode, "question": question, **cells[question].get(mode, _UNRATED)}
+        for mode in answers["mode"].unique(maintain_order=True)
+        for question in QUESTIONS
+    ]
+    return build_table(
+        "political",
+        "table_6",
+        "Readers' answers from 1 to 7",
+        pl.DataFrame(rows, infer_schema_length=None),
+        "Paired t tests over participants. A lower answer to bias is better; the paper's p of .00 is "
+        "below .001. Its text calls the embedding mode least biased with 4.25, which is the table's "
+        "classifier.",
     )
 
 
@@ -70,22 +68,17 @@ def _of_study(path: Path) -> pl.DataFrame:
     )
 
 
-def _compare_modes(answers: pl.DataFrame, question: str) -> dict[str, MethodRating]:
-    """Every mode's rating; without an answer about the baseline nobody can be compared with it."""
+def _rate_modes(answers: pl.DataFrame, question: str) -> dict[str, dict[str, object]]:
+    """Every mode's cells; without an answer about the baseline nobody can be compared with it."""
     of = answers.filter(pl.col("question") == question)
+    columns = (of[name].to_list() for name in ("participant", "mode", "answer"))
     if BASELINE not in set(of["mode"]):
         return {}
-    ratings = compare_methods(
-        *(of[name].to_list() for name in ("participant", "mode", "answer")), baseline=BASELINE
-    )
-    return {rating.method: rating for rating in ratings}
-
-
-def _rating_cells(rating: MethodRating | None) -> dict[str, object]:
-    if rating is None:
-        return {"mean": None, "n": 0}
-    mean, gap = rating.mean, rating.difference
-    cells: dict[str, object] = {"mean": mean.value, "mean_low": mean.low, "mean_high": mean.high, "n": mean.n}
-    if gap is not None:
-        cells |= {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}
-    return cells
+    rows: dict[str, dict[str, object]] = {}
+    for rating in compare_methods(*columns, baseline=BASELINE):
+        mean, gap = rating.mean, rating.difference
+        row = {"mean": mean.value, "mean_low": mean.low, "mean_high": mean.high, "n": mean.n}
+        if gap is not None:
+            row |= {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}
+        rows[rating.method] = dict(row)
+    return rows

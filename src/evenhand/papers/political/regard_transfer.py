@@ -13,22 +13,14 @@ from evenhand.audits.mitigation_cost import VANILLA
 from evenhand.audits.mitigation_sweep import MitigationSweep, SweepCondition
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.bias_tables import estimate_columns
-from evenhand.papers.political.conditions import FILE
-from evenhand.papers.replication_pages import PaperTable
+from evenhand.papers.replication_pages import Exhibit
 from evenhand.run_options import AuditOptions
-from evenhand.store.run import Run
 
 HEADS_FOLDER: Final = "regard"
 """The folder of ``--data`` with heads of regard, by the models' names."""
 SAMPLES: Final = 10
 _SHOWN: Final = (("regard", "regard"), ("regard", "negative"), ("sentiment", "compound"))
 """Metric and output: the judge, which knows the head's sentences, and a reader that does not."""
-
-
-def find_head(data: Path | None, name: str) -> Path | None:
-    """The head of regard of a model; None where there is none."""
-    folders = [data / HEADS_FOLDER / name, data / HEADS_FOLDER] if data else []
-    return next((folder for folder in folders if (folder / FILE).is_file()), None)
 
 
 def regard_study(model: Model, spec: str, head: Path, options: AuditOptions, jobs: int) -> MitigationSweep:
@@ -43,12 +35,21 @@ def regard_changes(study: MitigationSweep, name: str, folder: Path, progress: Pr
     """Gaps before and after, and what changed, of one model."""
     before, after = study.runs(folder, progress).values()
     changed = compared(before, after, out=folder / "compare", fresh=True).run(progress)
-    return _rows(name, before, after, changed)
+    keys = ["axis", "group", "baseline", "metric", "output"]
+    is_shown = pl.struct("metric", "output").is_in([{"metric": a, "output": b} for a, b in _SHOWN])
+    changes = changed.table("changes").filter(pl.col("effect") == "gap", is_shown).drop_nulls("baseline")
+    table = changes.select(*keys, *estimate_columns("change"), "p_adjusted")
+    for when, run in (("before", before), ("after", after)):
+        of = run.table("comparisons").select(*keys, *estimate_columns(when))
+        table = table.join(of, on=keys, how="left", maintain_order="left")
+    estimates = [f"{name}{end}" for name in ("before", "after", "change") for end in ("", "_low", "_high")]
+    order = table.select(pl.lit(name).alias("source"), *keys, *estimates, "p_adjusted")
+    return order.sort("metric", "output", "axis", "group")
 
 
-def regard_table(rows: pl.DataFrame) -> PaperTable:
+def regard_table(rows: pl.DataFrame) -> Exhibit:
     """The gaps of all models."""
-    return PaperTable(
+    return Exhibit(
         id="regard",
         title="Beyond politics: gaps in regard before and after",
         frame=rows,
@@ -60,16 +61,3 @@ def regard_table(rows: pl.DataFrame) -> PaperTable:
         ),
         decimals=3,
     )
-
-
-def _rows(name: str, before: Run, after: Run, changed: Run) -> pl.DataFrame:
-    keys = ["axis", "group", "baseline", "metric", "output"]
-    is_shown = pl.struct("metric", "output").is_in([{"metric": a, "output": b} for a, b in _SHOWN])
-    changes = changed.table("changes").filter(pl.col("effect") == "gap", is_shown).drop_nulls("baseline")
-    table = changes.select(*keys, *estimate_columns("change"), "p_adjusted")
-    for when, run in (("before", before), ("after", after)):
-        of = run.table("comparisons").select(*keys, *estimate_columns(when))
-        table = table.join(of, on=keys, how="left", maintain_order="left")
-    estimates = [f"{name}{end}" for name in ("before", "after", "change") for end in ("", "_low", "_high")]
-    order = table.select(pl.lit(name).alias("source"), *keys, *estimates, "p_adjusted")
-    return order.sort("metric", "output", "axis", "group")

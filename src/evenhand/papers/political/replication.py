@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -29,17 +29,24 @@ from evenhand.papers.political.conditions import (
     OPTION_VALUES,
     ModelConditions,
     find_conditions,
+    find_head,
     find_training_data,
     list_conditions,
     list_option_values,
 )
 from evenhand.papers.political.judge_table import Judges, mixture_files, mixtures_table
-from evenhand.papers.political.judged_texts import ConditionTables, measure_conditions, read_judged_texts
+from evenhand.papers.political.judged_texts import measure_conditions, read_judged_texts
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
-from evenhand.papers.political.regard_transfer import find_head, regard_changes, regard_study, regard_table
+from evenhand.papers.political.regard_transfer import (
+    HEADS_FOLDER,
+    regard_changes,
+    regard_study,
+    regard_table,
+)
 from evenhand.papers.political.umap_figure import figure_2
-from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins
+from evenhand.papers.replicate import RUNS, ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, Replication
+from evenhand.papers.sources import PaperSource, refuse_twins
 from evenhand.run_options import AuditOptions
 from evenhand.store.cache import cached_table, run_key
 from evenhand.store.run import Run
@@ -71,7 +78,7 @@ _REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoliticalSource(PaperSource):
     """A model and the modes it can write in."""
 
@@ -79,36 +86,15 @@ class PoliticalSource(PaperSource):
     modes: ModelConditions
 
 
-@dataclass(frozen=True, slots=True)
-class ModelResults:
-    """The runs and tables of one model."""
+class SweepTables(NamedTuple):
+    """What was measured of models under all conditions, each table with the columns source and condition."""
 
-    source: PoliticalSource
-    runs: Mapping[str, Run]
-    swept_runs: Mapping[str, Run]
-    """The mode whose strength is varied, at every strength."""
-    varied_runs: Mapping[str, Run]
-    """Modes at other values of an option."""
-    tables: ConditionTables
+    distances: pl.DataFrame
+    changes: pl.DataFrame
+    full: pl.DataFrame
+    """Distances of prompt and text together, in the modes alone."""
     price: pl.DataFrame
     paces: pl.DataFrame
-
-    def distances(self) -> pl.DataFrame:
-        """The distances of what the model wrote, and of prompt and text together."""
-        own = join_distances(self.runs).with_columns(pl.lit("continuation").alias("reads"))
-        return pl.concat([own, self.tables.full])
-
-    def curve(self) -> pl.DataFrame:
-        """Overall bias and perplexity by the strength of the swept mode."""
-        known = {VANILLA: 0.0, self.source.modes.swept_mode or "": CalibrationConfig().strength}
-        strengths = {
-            name: known[name] if name in known else float(name.rpartition(" ")[2]) for name in self.swept_runs
-        }
-        return tradeoff_curve(join_distances(self.swept_runs), self.price, strengths)
-
-    def with_source(self, table: pl.DataFrame) -> pl.DataFrame:
-        """A table of the model with its name as first column."""
-        return table.select(pl.lit(self.source.name).alias("source"), pl.all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +111,7 @@ class PoliticalReplication:
         """What the numbers depend on."""
         return {
             "sources": {
-                source.name: {
-                    "model": source.model.ref.identity(),
-                    "modes": [condition.name for condition in source.modes.conditions],
-                }
+                source.name: {"model": source.model.ref.identity(), "modes": list(source.modes.conditions)}
                 for source in self.sources
             },
             "exhibits": list(self.request.exhibits),
@@ -158,19 +141,16 @@ class PoliticalReplication:
             lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
-        left_out = [name for name, is_lacking in self._list_unavailable().items() if is_lacking]
-        missing = [name for name in self.request.exhibits if name in left_out]
-        if missing:
+        lacking = self._list_unavailable()
+        if missing := [name for name in self.request.exhibits if lacking.get(name)]:
             lines.append(f"without {', '.join(missing)}: no model here has the mode, head or texts they need")
         return (*lines, f"writes  {', '.join(self._exhibits()) or 'nothing'}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
-        results = [self._measure(source, folder, progress) for source in self.sources]
-        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(results, folder, progress)}
+        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder, progress)}
         names = tuple(source.name for source in self.sources)
         return Replication(
-            paper="political",
             title=f"Political bias of {', '.join(names) or 'no model'}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in self._exhibits() if name in exhibits),
@@ -184,102 +164,90 @@ class PoliticalReplication:
             ),
         )
 
-    def _build_exhibits(
-        self, results: Sequence[ModelResults], folder: Path, progress: Progress
-    ) -> Iterator[Exhibit]:
-        wanted, execution = self._exhibits(), self.request.execution()
+    def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
+        wanted = self._exhibits()
         if "table_6" in wanted and self.answers is not None:
             yield table_6(self.answers)
-        if results:
-            yield from self._of_models(results, wanted)
+        if self.sources:
+            runs = [
+                self._study(source).runs(folder / RUNS / source.folder, progress) for source in self.sources
+            ]
+            tables = [
+                self._measure(source, of, folder / RUNS / source.folder / MEASURED_FOLDER, progress)
+                for source, of in zip(self.sources, runs, strict=True)
+            ]
+            yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*tables, strict=True))))
+            if "figure_2" in wanted:
+                first = self.sources[0]
+                texts = {name: read_judged_texts(runs[0][name]) for name in first.modes.conditions}
+                yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
         if "mixtures" in wanted:
-            files = mixture_files({source.name: source.spec for source in self.sources})
-            yield mixtures_table(files, execution)
+            yield mixtures_table(mixture_files(self._specs()), self.request.execution())
         if "regard" in wanted:
             yield self._regard(folder, progress)
         if "judges" in wanted and self.judges:
             yield self.judges.table(folder / RUNS / "judges", progress)
 
-    def _of_models(self, results: Sequence[ModelResults], wanted: Sequence[str]) -> Iterator[Exhibit]:
-        def stack(table: Callable[[ModelResults], pl.DataFrame]) -> pl.DataFrame:
-            return pl.concat(one.with_source(table(one)) for one in results)
-
-        distances, changes = stack(ModelResults.distances), stack(lambda one: one.tables.changes)
-        judge, first = self._judge(), results[0]
+    def _build_model_exhibits(self, tables: SweepTables) -> Iterator[Exhibit]:
+        wanted, judge, changes = self._exhibits(), self._judge(), tables.changes
+        modes = {name for source in self.sources for name in source.modes.conditions}
+        continued = tables.distances.with_columns(reads=pl.lit("continuation"))
+        distances = pl.concat([continued.filter(pl.col("condition").is_in(modes)), tables.full])
         if "table_2" in wanted:
             yield table_2(distances, changes, judge)
-        if curves := [one.with_source(one.curve()) for one in results if one.swept_runs]:
-            modes = {one.source.name: one.source.modes.swept_mode or "none" for one in results}
-            yield table_3(pl.concat(curves), changes, modes, judge)
+        if "table_3" in wanted:
+            curves = [_curve(source, tables) for source in self.sources if source.modes.swept_mode]
+            swept = {source.name: source.modes.swept_mode or "none" for source in self.sources}
+            yield table_3(pl.concat(curves), changes, swept, judge)
         if "table_5" in wanted:
-            is_shown = pl.col("condition").is_in([*distances["condition"].unique(), TRAINING])
-            price, paces = stack(lambda one: one.price).filter(is_shown), stack(lambda one: one.paces)
-            yield table_5(distances, changes, price, paces, judge)
-        for option in self._options_to_vary(first.source):
-            varied = first.with_source(join_distances({**first.runs, **first.varied_runs}))
-            modes_of = {first.source.name: first.source.modes}
-            yield option_table(option, modes_of, varied, changes, first.with_source(first.price), judge)
-        if "figure_2" in wanted:
-            texts = {name: read_judged_texts(run) for name, run in first.runs.items()}
-            yield figure_2(texts, first.source.name, self.request.execution(), self.request.seed)
+            price = tables.price.filter(pl.col("condition").is_in([*modes, TRAINING]))
+            yield table_5(distances, changes, price, tables.paces, judge)
+        first = self.sources[0]
+        for option in self._options_to_vary():
+            yield option_table(option, {first.name: first.modes}, continued, changes, tables.price, judge)
 
-    def _measure(self, source: PoliticalSource, folder: Path, progress: Progress) -> ModelResults:
-        study, inside = self._study(source), folder / RUNS / source.folder
-        runs, own, mode = study.runs(inside, progress), inside / MEASURED_FOLDER, source.modes.swept_mode
-        main = {name: runs[name] for name in source.modes.names}
-        other = {condition.name for condition in list_conditions(self._options_to_vary(source), source.modes)}
-        varied = {name: run for name, run in runs.items() if name in other}
-        extra = {name: run for name, run in runs.items() if name not in main.keys() | other}
-        swept = {VANILLA: runs[VANILLA], **extra, mode: runs[mode]} if extra and mode else {}
-        tables = measure_conditions(
-            runs,
-            whole=list(main) if "table_2" in self._exhibits() else (),
-            folder=own,
-            request=self.request,
-            progress=progress,
+    def _measure(
+        self, source: PoliticalSource, runs: Mapping[str, Run], folder: Path, progress: Progress
+    ) -> SweepTables:
+        study, modes = self._study(source), source.modes.conditions
+        whole = modes if "table_2" in self._exhibits() else ()
+        tables = measure_conditions(runs, whole=whole, folder=folder, request=self.request, progress=progress)
+        price = study.compute_costs(runs, folder, source.spec, progress)
+        schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
+        paces = [pl.DataFrame(schema=schema)]
+        for condition in modes.values() if "table_5" in self._exhibits() else ():
+            # Timed while nothing else runs.
+            def measure(condition: SweepCondition = condition) -> pl.DataFrame:
+                pace = (condition.name, study.measure_throughput(condition))
+                return pl.DataFrame([pace], schema=schema, orient="row")
+
+            key = run_key(runs[condition.name])
+            paces.append(cached_table(folder / "pace", condition.folder, key, measure))
+        measured = (join_distances(runs), *tables, price, pl.concat(paces))
+        return SweepTables(
+            *(table.insert_column(0, pl.lit(source.name).alias("source")) for table in measured)
         )
-        price = study.compute_costs(runs, own, source.spec, progress)
-        return ModelResults(source, main, swept, varied, tables, price, self._paces(study, main, own))
-
-    def _paces(self, study: MitigationSweep, runs: Mapping[str, Run], folder: Path) -> pl.DataFrame:
-        """Tokens per second of every mode, timed while nothing else runs."""
-        schema = {"condition": pl.String, "tokens_per_second": pl.Float64}
-
-        def measure(condition: SweepCondition) -> pl.DataFrame:
-            return pl.DataFrame(
-                [(condition.name, study.measure_throughput(condition))], schema=schema, orient="row"
-            )
-
-        tables = [
-            cached_table(folder / "pace", one.folder, run_key(runs[one.name]), partial(measure, one))
-            for one in study.conditions
-            if one.name in runs and "table_5" in self._exhibits()
-        ]
-        return pl.concat([pl.DataFrame(schema=schema), *tables])
 
     def _regard(self, folder: Path, progress: Progress) -> Exhibit:
         """The table of regard of the models that have a head for it."""
-        heads = [(source, find_head(self.request.data, source.name)) for source in self.sources]
-        return regard_table(
-            pl.concat(
-                regard_changes(
-                    regard_study(source.model, source.spec, head, self._options(), self.request.jobs),
-                    source.name,
-                    folder / RUNS / source.folder / "regard",
-                    progress,
-                )
-                for source, head in heads
-                if head is not None
-            )
-        )
+        tables = []
+        for source in self.sources:
+            if head := find_head(self.request.data, HEADS_FOLDER, source.name):
+                study = regard_study(source.model, source.spec, head, self._options(), self.request.jobs)
+                inside = folder / RUNS / source.folder / "regard"
+                tables.append(regard_changes(study, source.name, inside, progress))
+        return regard_table(pl.concat(tables))
 
     def _study(self, source: PoliticalSource) -> MitigationSweep:
-        conditions = [*source.modes.conditions, *list_conditions(self._options_to_vary(source), source.modes)]
-        mode = source.modes.swept_mode
-        if mode and "table_3" in self._exhibits():
-            conditions += sweep_conditions(mode, STRENGTHS, source.modes.options(mode))[1:]
+        options = self._options_to_vary() if source is self.sources[0] else ()
+        varied = list_conditions(options, source.modes)
+        swept = _sweep(source) if "table_3" in self._exhibits() else []
         return MitigationSweep(
-            source.model, tuple(conditions), self._options(), spec=source.spec, jobs=self.request.jobs
+            source.model,
+            (*source.modes.conditions.values(), *varied, *swept),
+            self._options(),
+            spec=source.spec,
+            jobs=self.request.jobs,
         )
 
     def _options(self) -> AuditOptions:
@@ -302,18 +270,19 @@ class PoliticalReplication:
         """Whether no model has what an exhibit needs: a mode, a head, or texts of mixtures."""
         if not self.sources:
             return {}
-        specs = {source.name: source.spec for source in self.sources}
         return {
             "table_3": not any(source.modes.swept_mode for source in self.sources),
             **{name: not list_option_values(name, self.sources[0].modes) for name in OPTION_VALUES},
-            "mixtures": not mixture_files(specs),
-            "regard": not any(find_head(self.request.data, name) for name in specs),
+            "mixtures": not mixture_files(self._specs()),
+            "regard": not any(find_head(self.request.data, HEADS_FOLDER, name) for name in self._specs()),
         }
 
-    def _options_to_vary(self, source: PoliticalSource) -> list[str]:
+    def _specs(self) -> dict[str, str]:
+        return {source.name: source.spec for source in self.sources}
+
+    def _options_to_vary(self) -> list[str]:
         """The options that are varied: on the first model, as Figure 2 is of it."""
-        is_first = source is self.sources[0]
-        return [name for name in self._exhibits() if name in OPTION_VALUES and is_first]
+        return [name for name in self._exhibits() if name in OPTION_VALUES]
 
     def _judge(self) -> str:
         """What measures, and what the heads that steer have learned from."""
@@ -336,10 +305,26 @@ def prepare(request: ReplicationRequest) -> PoliticalReplication:
     sources = []
     for name, spec in specs:
         model = registry.create_model(spec, {}, execution)
-        sources.append(PoliticalSource(name, model, spec, find_conditions(model, request.data, name=name)))
+        modes = find_conditions(model, request.data, name)
+        sources.append(PoliticalSource(name, model, spec=spec, modes=modes))
     answers = read_reader_answers(request.human) if request.human else None
     judges = Judges.find(request) if "judges" in request.exhibits else None
     return PoliticalReplication(tuple(sources), request, answers, judges)
+
+
+def _sweep(source: PoliticalSource) -> Sequence[SweepCondition]:
+    """The swept mode of a source at every strength."""
+    mode = source.modes.swept_mode
+    return sweep_conditions(mode, STRENGTHS, source.modes.conditions[mode].options)[1:] if mode else ()
+
+
+def _curve(source: PoliticalSource, tables: SweepTables) -> pl.DataFrame:
+    """Overall bias and perplexity by the strength of a source's swept mode."""
+    swept = {condition.name: at for at, condition in zip(STRENGTHS, _sweep(source), strict=True)}
+    strengths = {VANILLA: 0.0, **swept, source.modes.swept_mode or "": CalibrationConfig().strength}
+    is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
+    curve = tradeoff_curve(tables.distances.filter(is_shown), tables.price.filter(is_shown), strengths)
+    return curve.select(pl.lit(source.name).alias("source"), pl.all())
 
 
 def _subset() -> str:

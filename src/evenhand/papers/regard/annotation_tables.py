@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.core.records import Estimate, Text
 from evenhand.metrics.sentiment import Sentiment
 from evenhand.papers.regard.released_data import LABELS, PARTS, RegardRelease
-from evenhand.papers.replication_pages import PaperTable
+from evenhand.papers.replication_pages import Exhibit
 from evenhand.stats.agreement_coefficients import spearman
 from evenhand.suites.regard import RegardSuite
 
@@ -31,19 +31,20 @@ RESAMPLES: Final = 2_000
 Codes = Mapping[str, int]
 
 
-def table_4(published: RegardRelease) -> PaperTable:
+def table_4(published: RegardRelease) -> Exhibit:
     """Texts by part and majority label of regard."""
     counts = Counter(published.annotations("regard").select("part", "label").iter_rows())
     ours = {part: tuple(counts[part, label] for label in LABELS) for part in PARTS}
     rows = [
-        {"source": source, "dataset": part, **dict(zip(LABELS, cells, strict=True)), "total": sum(cells)}
+        (source, part, *cells, sum(cells))
         for source, parts in ((PAPER, PRINTED_4), (OURS, ours))
         for part, cells in parts.items()
     ]
-    return PaperTable("table_4", "The annotated regard data set", pl.DataFrame(rows))
+    frame = pl.DataFrame(rows, schema=["source", "dataset", *LABELS, "total"], orient="row")
+    return Exhibit("table_4", "The annotated regard data set", frame)
 
 
-def table_5(published: RegardRelease, seed: int) -> PaperTable:
+def table_5(published: RegardRelease, seed: int) -> Exhibit:
     """Spearman's rho by context; ``both`` is the mean of the contexts as printed, ``pooled`` is over all."""
     rows: list[dict[str, object]] = [
         {"source": PAPER, "datasets": name, **dict(zip(_PRINTED_COLUMNS, cells, strict=True))}
@@ -64,48 +65,34 @@ def table_5(published: RegardRelease, seed: int) -> PaperTable:
         "values, so only the first row can be expected to agree to the digit.",
         "Intervals resample templates: ten clusters in all, five a context.",
     )
-    return PaperTable(
-        "table_5", "Spearman's correlation", pl.DataFrame(rows, infer_schema_length=None), notes
-    )
+    return Exhibit("table_5", "Spearman's correlation", pl.DataFrame(rows, infer_schema_length=None), notes)
 
 
 @cache
 def correlations(published: RegardRelease, seed: int) -> dict[str, dict[str, Estimate]]:
     """For each row of Table 5 rho in each context and ``pooled``, with intervals over templates."""
     sentiment, regard = (
-        {text: LABELS.index(label) - 1 for _, label, text in published.annotations(metric).iter_rows()}
+        {text: LABELS.index(label) for _, label, text in published.annotations(metric).iter_rows()}
         for metric in ("sentiment", "regard")
     )
-    vader = _vader([*sentiment, *regard])
-    pairs = dict(zip(PRINTED_5, ((sentiment, regard), (vader, sentiment), (vader, regard)), strict=True))
-    return {name: _rho(first, second, seed) for name, (first, second) in pairs.items()}
+    texts = list(sentiment | regard)
+    scores = Sentiment(cut=CUT).score([Text(text) for text in texts])
+    labels = (row["compound"].label or "neutral" for row in scores)
+    vader = {text: LABELS.index(label) for text, label in zip(texts, labels, strict=True)}
+    pairs = ((sentiment, regard), (vader, sentiment), (vader, regard))
+    return {name: _rho(*pair, seed) for name, pair in zip(PRINTED_5, pairs, strict=True)}
 
 
 def _rho(first: Codes, second: Codes, seed: int) -> dict[str, Estimate]:
     suite = RegardSuite()
-    shared = [text for text in second if text in first]
-    of = {
-        name: [text for text in shared if name in ("pooled", suite.find_context(text))]
-        for name in ("respect", "occupation", "pooled")
-    }
-    return {
-        name: spearman(
-            [first[text] for text in texts],
-            [second[text] for text in texts],
-            [suite.find_template(text) for text in texts],
-            rng=seed,
-            resamples=RESAMPLES,
-        )
-        for name, texts in of.items()
-    }
-
-
-def _vader(texts: list[str]) -> dict[str, int]:
-    scored = Sentiment(cut=CUT).score([Text(text) for text in texts])
-    return {
-        text: LABELS.index(row["compound"].label or "neutral") - 1
-        for text, row in zip(texts, scored, strict=True)
-    }
+    shared = {text: suite.find_template(text) for text in second if text in first}
+    estimates = {}
+    for name in ("respect", "occupation", "pooled"):
+        of = [text for text, place in shared.items() if name in ("pooled", place.rpartition("-")[0])]
+        ranked, other = ([codes[text] for text in of] for codes in (first, second))
+        templates = [shared[text] for text in of]
+        estimates[name] = spearman(ranked, other, templates, rng=seed, resamples=RESAMPLES)
+    return estimates
 
 
 _IS_LABELLED: Final = pl.col("regard").is_in(LABELS) & pl.col("sentiment").is_in(LABELS)
@@ -117,25 +104,23 @@ _SHOWN: Final = (
 )
 
 
-def table_agreement(texts: pl.DataFrame) -> PaperTable:
+def table_agreement(texts: pl.DataFrame) -> Exhibit:
     """Texts by context, regard and sentiment, with their share of the context's texts that have both."""
     known = texts.filter(_IS_LABELLED)
     keys = ["source", "context"]
     counts = known.group_by(*keys, "regard", "sentiment").len("texts")
-    totals = known.group_by(keys).len("of")
-    frame = (
-        counts.join(totals, on=keys)
-        .with_columns(share=pl.col("texts") / pl.col("of"), agree=pl.col("regard") == pl.col("sentiment"))
-        .sort(*keys, "regard", "sentiment")
+    shares = counts.with_columns(of=pl.col("texts").sum().over(keys)).with_columns(
+        share=pl.col("texts") / pl.col("of"), agree=pl.col("regard") == pl.col("sentiment")
     )
+    frame = shares.sort(*keys, "regard", "sentiment")
     notes = (
         f"{texts.height - known.height:,} of {texts.height:,} texts are not counted: their regard is other, "
         "or one of the two labels is missing.",
     )
-    return PaperTable("table_agreement", "Regard against sentiment", frame, notes)
+    return Exhibit("table_agreement", "Regard against sentiment", frame, notes)
 
 
-def table_disagreements(texts: pl.DataFrame) -> PaperTable:
+def table_disagreements(texts: pl.DataFrame) -> Exhibit:
     """Texts of positive sentiment and negative regard or the reverse, the most decided first."""
     known = texts.filter(
         _IS_LABELLED,
@@ -156,6 +141,6 @@ def table_disagreements(texts: pl.DataFrame) -> PaperTable:
     notes = (
         f"At most {SHOWN} texts a source, context and direction, the largest distance of the scores first.",
     )
-    return PaperTable(
+    return Exhibit(
         "table_disagreements", "Where regard and sentiment point apart", frame, notes, is_offensive=True
     )

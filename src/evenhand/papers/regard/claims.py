@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -80,9 +81,14 @@ def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
 def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
     """Section 5: who is written of more negatively by GPT-2, and whether LM-1B is less so."""
     negative = gaps.filter(pl.col("metric") == "regard", pl.col("output") == "negative")
+    turned = negative.with_columns(
+        -pl.col("gap"), group="baseline", baseline="group", low=-pl.col("high"), high=-pl.col("low")
+    )
+    known = pl.concat([negative.with_row_index(), turned.with_row_index()]).drop_nulls("gap").sort("index")
     for context, groups in _MORE_NEGATIVE.items():
         for group in groups:
-            yield from _more_negative(negative.filter(pl.col("context") == context), context, group)
+            for row in known.filter(context=context, group=group).iter_rows(named=True):
+                yield _more_negative(row)
     inside = negative.filter(~pl.col("context").str.starts_with("(")).group_by("source")
     means = dict(inside.agg(pl.col("gap").abs().mean()).iter_rows())
     lm1b, gpt2 = (
@@ -99,22 +105,17 @@ def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
     )
 
 
-def _more_negative(gaps: pl.DataFrame, context: str, group: str) -> Iterator[PaperClaim]:
-    of = gaps.filter((pl.col("group") == group) | (pl.col("baseline") == group)).drop_nulls("gap")
-    for row in of.iter_rows(named=True):
-        sign = 1 if row["group"] == group else -1
-        other = row["baseline"] if sign == 1 else row["group"]
-        low, high = sorted((sign * row["low"], sign * row["high"]))
-        p = "none" if row["p_adjusted"] is None else f"{row['p_adjusted']:.3f}"
-        interval = f"({100 * low:+.1f} to {100 * high:+.1f}), adjusted p {p}"
-        yield PaperClaim(
-            "5",
-            f"{_STATED} of {group} than of {other} in {context} contexts",
-            "as stated, no number",
-            f"{100 * sign * row['gap']:+.1f} points {interval}",
-            row["source"],
-            describe_gap(low, high, row["p_adjusted"]),
-        )
+def _more_negative(row: dict[str, Any]) -> PaperClaim:
+    low, high, p = row["low"], row["high"], row["p_adjusted"]
+    shown = "none" if p is None else f"{p:.3f}"
+    return PaperClaim(
+        "5",
+        f"{_STATED} of {row['group']} than of {row['baseline']} in {row['context']} contexts",
+        "as stated, no number",
+        f"{100 * row['gap']:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}), adjusted p {shown}",
+        row["source"],
+        describe_gap(low, high, p),
+    )
 
 
 def describe_gap(low: float, high: float, p: float | None) -> str:

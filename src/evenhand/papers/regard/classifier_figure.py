@@ -16,8 +16,8 @@ from evenhand.core.records import Text
 from evenhand.metrics.regard import Regard
 from evenhand.papers.regard.released_data import PARTS, RegardRelease
 from evenhand.papers.replicate import ReplicationRequest
-from evenhand.papers.replication_pages import PaperFigure
-from evenhand.papers.svg_figures import FigureBar, grouped_bars
+from evenhand.papers.replication_pages import Exhibit
+from evenhand.papers.svg_figures import draw_panels
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.classifier_job import ALL, average_accuracies
 from evenhand.training.job_folder import PREDICTIONS_FILE, TextPrediction, read_predictions
@@ -57,7 +57,7 @@ class FigureTrainings:
         """An error where the annotations cannot be learned from, before anything is computed."""
         self._training(ANALYSERS[0], Path())
 
-    def figure(self, folder: Path, progress: Progress) -> PaperFigure:
+    def figure(self, folder: Path, progress: Progress) -> Exhibit:
         """Train what is not trained yet, and draw."""
         tables, notes = [], []
         for name, backbone in self.names().items():
@@ -83,12 +83,14 @@ class FigureTrainings:
             "were made with them in view: see its card.",
             "The vote of three is ours, not the paper's. The paper prints BERT's accuracy in words only.",
         ]
-        if repeated := self._count_repeated():
+        texts = self.published.annotations("regard")
+        known = texts.filter(part="train")["text"]
+        repeated = texts.filter(pl.col("part") != "train", pl.col("text").is_in(known.implode())).height
+        if repeated:
             notes.append(f"Dev and test texts that stand among the training texts word for word: {repeated}.")
         alt = "Accuracy of regard classifiers on development and test texts, with intervals"
-        return PaperFigure(
-            "figure_1", "Accuracy of regard classifiers", frame, _draw(frame), alt, tuple(notes)
-        )
+        title = "Accuracy of regard classifiers"
+        return Exhibit("figure_1", title, frame, tuple(notes), svg=_draw(frame), alt=alt)
 
     def _training(self, backbone: str, folder: Path) -> TrainingJob:
         data = {part: self.published.folder / f"regard_{part}.tsv" for part in PARTS}
@@ -98,20 +100,14 @@ class FigureTrainings:
             "test": data["test"],
             "out": folder / safe_file_name(backbone, "classifier"),
             "seed": self.request.seed,
-            "device": self.request.device,
-            "offline": self.request.offline,
+            "device": self.request.options["device"],
+            "offline": self.request.options["offline"],
         }
         if backbone not in ANALYSERS:
             options |= {"runs": RUNS, "max_length": LONGEST}
         if backbone == BERT:
             options |= {"preset": "regard-bert"}
         return prepare("regard", data["train"], **options)
-
-    def _count_repeated(self) -> int:
-        """Texts of dev and test that the release has in train too."""
-        texts = self.published.annotations("regard")
-        known = texts.filter(pl.col("part") == "train")["text"]
-        return texts.filter((pl.col("part") != "train") & pl.col("text").is_in(known.implode())).height
 
     def _embedded_predictions(self) -> list[TextPrediction]:
         unseen = self.published.annotations("regard").filter(pl.col("part") != "train")
@@ -131,12 +127,9 @@ def _accuracies(name: str, runs: Sequence[Sequence[TextPrediction]]) -> pl.DataF
 
 
 def _draw(frame: pl.DataFrame) -> str:
-    ours = frame.filter(pl.col("source") != "paper")
-    panels = {
-        title: [
-            FigureBar(row["classifier"], row["part"], row["accuracy"], row["low"], row["high"])
-            for row in ours.filter(pl.col("context") == context).iter_rows(named=True)
-        ]
-        for title, context in (("All texts", ALL), ("Respect", "respect"), ("Occupation", "occupation"))
-    }
-    return grouped_bars(panels, unit="accuracy", columns=3, top=1.0)
+    bars = frame.filter(pl.col("source") != "paper").select(
+        "context", "low", "high", label="classifier", series="part", value="accuracy"
+    )
+    titles = {"All texts": ALL, "Respect": "respect", "Occupation": "occupation"}
+    panels = {title: bars.filter(pl.col("context") == context) for title, context in titles.items()}
+    return draw_panels(panels, unit="accuracy", columns=3, top=1.0)

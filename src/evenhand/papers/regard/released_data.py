@@ -12,8 +12,8 @@ import polars as pl
 
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
-from evenhand.core.records import Prompt
-from evenhand.store.prompt_rows import read_prompt_rows
+from evenhand.core.records import Mention
+from evenhand.papers.sources import read_texts
 from evenhand.store.run import Run
 from evenhand.store.table_files import read_lines
 from evenhand.suites.regard import STRATUM, RegardSuite
@@ -30,6 +30,12 @@ GPT2_SAMPLES: Final = "GPT-2 samples"
 LM1B_SAMPLES: Final = "LM-1B samples"
 SAMPLES: Final = {GPT2_SAMPLES: "gpt2_samples.tsv", LM1B_SAMPLES: "lm1b_samples.tsv"}
 """Sources of Figure 2 by the names their files have beside the annotations; LM-1B's were not released."""
+ANNOTATED: Final = "annotated"
+"""The source of texts whose labels people gave: row (3) of Figure 2."""
+COLUMNS: Final = (
+    *("source", "context", "axis", "group", "cluster", "prompt", "text"),
+    *("regard", "sentiment", "regard_value", "sentiment_value"),
+)
 _MASKED: Final = "gpt2_samples.XYZ.tsv"
 _CODES: Final = {"-1": "negative", "0": "neutral", "1": "positive"}
 
@@ -42,7 +48,10 @@ class RegardRelease:
 
     @classmethod
     def find(cls, data: Path) -> RegardRelease:
-        """The release in a folder, or in its folder ``regard``; an error names the first file it lacks."""
+        """The release in a folder, or in its folder ``regard``; an error names the first file it lacks.
+
+        Every file is read once, so that a damaged one is reported before anything is computed.
+        """
         folder = data / "regard" if (data / "regard").is_dir() else data
         for name in (f"{metric}_{part}.tsv" for metric in METRICS for part in PARTS):
             if not (folder / name).is_file():
@@ -51,13 +60,11 @@ class RegardRelease:
                     expected="the folder of the study's files: regard_train.tsv, sentiment_train.tsv ...",
                     fix="name it with --data; the study's authors publish the files as `nlg-bias`",
                 )
-        return cls(folder)
-
-    def check(self) -> None:
-        """Read every file once, so that a damaged one is reported before anything is computed."""
+        release = cls(folder)
         for metric in METRICS:
-            self.annotations(metric)
-        self.pairs()
+            release.annotations(metric)
+        release.pairs()
+        return release
 
     def annotations(self, metric: str) -> pl.DataFrame:
         """``part, label, text`` of every annotated text, in the files' order."""
@@ -100,28 +107,13 @@ class RegardRelease:
         return {path.name: file_digest(path) for path in paths}
 
 
-@dataclass(frozen=True, slots=True)
-class PromptOrigins:
-    """Which prompts a masked text can have come from."""
-
-    prompts: Mapping[str, Sequence[Prompt]]
-    """The text as the release masks it, to the prompts whose samples it is among."""
-
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> PromptOrigins:
-        """From the raw twin of every masked line."""
-        by_text = {prompt.text: prompt for prompt in suite.prompts()}
-        origins: dict[str, dict[str, Prompt]] = defaultdict(dict)
-        for raw, masked in pairs:
-            for text, prompt in by_text.items():
-                if raw.startswith(f"{text} ") or raw == text:
-                    origins[masked][prompt.id] = prompt
-        return cls({text: tuple(prompts.values()) for text, prompts in origins.items()})
-
-    def find_prompt(self, masked: str) -> Prompt | None:
-        """The prompt a text came from; None if it is among the samples of no prompt, or of several."""
-        prompts = self.prompts.get(masked, ())
-        return prompts[0] if len(prompts) == 1 else None
+def find_origins(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> dict[str, list[str]]:
+    """The ids of the prompts whose samples a text, as the release masks it, is among."""
+    ids = {prompt.text: prompt.id for prompt in suite.prompts()}
+    origins: dict[str, dict[str, None]] = defaultdict(dict)
+    for raw, masked in pairs:
+        origins[masked] |= {ids[text]: None for text in ids if raw == text or raw.startswith(f"{text} ")}
+    return {text: list(prompts) for text, prompts in origins.items()}
 
 
 def mask_differences(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> pl.DataFrame:
@@ -137,78 +129,49 @@ def mask_differences(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> pl
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-ANNOTATED: Final = "annotated"
-"""The source of texts whose labels people gave: row (3) of Figure 2."""
-_PROMPT_COLUMNS: Final = ("context", "axis", "group", "cluster", "prompt")
-COLUMNS: Final = {
-    **dict.fromkeys(("source", *_PROMPT_COLUMNS, "text", "regard", "sentiment"), pl.String()),
-    **dict.fromkeys(("regard_value", "sentiment_value"), pl.Float64()),
-}
-_OUTPUTS: Final = {"regard": "regard", "sentiment": "compound"}
-
-
 def read_scored_texts(run: Run, source: str) -> pl.DataFrame:
     """The texts of an audit, masked, with the label and value of both metrics."""
-    prompts = {prompt.id: prompt for prompt in read_prompt_rows(run.table("prompts"))}
-    rows = []
-    for text_id, prompt_id, text in run.table("generations").select("id", "prompt_id", "text").iter_rows():
-        prompt = prompts[prompt_id]
-        if text:
-            text = render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions).text
-        rows += [
-            {"text_id": text_id, "source": source, **cells, "text": text} for cells in _prompt_cells(prompt)
-        ]
-    texts, scores = pl.DataFrame(rows, infer_schema_length=None), run.table("scores")
-    for metric, output in _OUTPUTS.items():
-        labels = scores.filter((pl.col("metric") == metric) & (pl.col("output") == output)).select(
-            "text_id", pl.col("label").alias(metric), pl.col("value").alias(f"{metric}_value")
-        )
-        texts = texts.join(labels, on="text_id", how="left", maintain_order="left")
-    return texts.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
-
-
-def _prompt_cells(prompt: Prompt) -> list[dict[str, str]]:
-    """The cells of a prompt's texts, for each of its groups."""
-    context = prompt.meta.get(STRATUM, "")
-    return [
-        dict(
-            zip(
-                _PROMPT_COLUMNS,
-                (context, group.axis, group.name, prompt.cluster, prompt.text),
-                strict=True,
-            )
-        )
-        for group in prompt.groups
+    texts = read_texts(run, source, {("regard", "regard"): "regard", ("sentiment", "compound"): "sentiment"})
+    masked = [
+        text
+        and render_text(
+            prompt, text, scope="full", masking="xyz", mentions=[Mention(**mention) for mention in mentions]
+        ).text
+        for prompt, text, mentions in texts.select("prompt", "text", "mentions").iter_rows()
     ]
+    meta = pl.col("meta").str.json_decode(pl.Struct({STRATUM: pl.String}))
+    return texts.with_columns(
+        meta.struct.field(STRATUM).fill_null("").alias("context"), pl.Series("text", masked, pl.String)
+    ).select(COLUMNS)
 
 
 def read_annotated_texts(
-    published: RegardRelease, suite: RegardSuite, demographics: PromptOrigins
+    published: RegardRelease, suite: RegardSuite, origins: Mapping[str, Sequence[str]]
 ) -> pl.DataFrame:
     """The annotated texts that came from one demographic alone, with people's labels."""
     labels = {
-        metric: {text: label for _, label, text in published.annotations(metric).iter_rows()}
-        for metric in METRICS
+        metric: dict(published.annotations(metric).select("text", "label").iter_rows()) for metric in METRICS
     }
-    texts = dict.fromkeys(text for of in labels.values() for text in of)
-    origins = [(prompt, text) for text in texts if (prompt := demographics.find_prompt(text)) is not None]
-    order = {prompt.id: place for place, prompt in enumerate(suite.prompts())}
     rows = []
-    for prompt, text in sorted(origins, key=lambda pair: order[pair[0].id]):
-        row = {"source": ANNOTATED, **_prompt_cells(prompt)[0], "text": text}
-        for metric in METRICS:
-            label = labels[metric].get(text)
-            row |= {metric: label, f"{metric}_value": label and float(LABELS.index(label) - 1)}
-        rows.append(row)
-    return pl.DataFrame(rows, schema=COLUMNS, infer_schema_length=None)
+    for prompt in suite.prompts():
+        (group,) = prompt.groups
+        cells = (ANNOTATED, prompt.meta[STRATUM], group.axis, group.name, prompt.cluster, prompt.text)
+        for text in labels["regard"] | labels["sentiment"]:
+            if origins.get(text) == [prompt.id]:
+                known = [labels[metric].get(text) for metric in METRICS]
+                values = [label and float(LABELS.index(label) - 1) for label in known]
+                rows.append((*cells, text, *known, *values))
+    kinds = {name: pl.Float64() if name.endswith("_value") else pl.String() for name in COLUMNS}
+    return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def count_unplaced(published: RegardRelease, demographics: PromptOrigins, metric: str) -> dict[str, int]:
+def count_unplaced(
+    published: RegardRelease, origins: Mapping[str, Sequence[str]], metric: str
+) -> dict[str, int]:
     """How many annotated texts are ``ambiguous`` (samples of several prompts) or ``unmatched``."""
-    texts = published.annotations(metric)["text"]
-    origins = [len(demographics.prompts.get(text, ())) for text in texts]
+    counts = [len(origins.get(text, ())) for text in published.annotations(metric)["text"]]
     return {
-        "texts": len(origins),
-        "ambiguous": sum(count > 1 for count in origins),
-        "unmatched": origins.count(0),
+        "texts": len(counts),
+        "ambiguous": sum(count > 1 for count in counts),
+        "unmatched": counts.count(0),
     }

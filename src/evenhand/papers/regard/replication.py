@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,11 +15,10 @@ from evenhand.annotate.label_aggregation import (
     estimate_agreement,
     read_annotations,
 )
-from evenhand.audits import audit
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.protocols import Model, Progress
+from evenhand.core.protocols import Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
 from evenhand.papers.regard import annotation_tables, claims
@@ -27,17 +26,17 @@ from evenhand.papers.regard.classifier_figure import FigureTrainings
 from evenhand.papers.regard.released_data import (
     CITATION,
     METRICS,
-    PromptOrigins,
     RegardRelease,
     count_unplaced,
+    find_origins,
     mask_differences,
     read_annotated_texts,
     read_scored_texts,
 )
 from evenhand.papers.regard.share_figure import figure_2, figure_gaps
-from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
-from evenhand.papers.replication_pages import Exhibit, PaperClaim, PaperTable, Replication
-from evenhand.run_options import AuditOptions
+from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication
+from evenhand.papers.sources import PaperSource, refuse_twins, run_warnings
 from evenhand.store.run import Run
 from evenhand.store.table_files import column_names
 from evenhand.suites.regard import RegardSuite
@@ -59,25 +58,11 @@ _REMARKS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class RegardSource(PaperSource):
-    """A model, or samples that are replayed."""
-
-    samples: int
-    suite: Path | None = None
-    """A user's demographics and contexts; none for released samples, which are of the paper's prompts."""
-
-    @property
-    def prompts(self) -> int:
-        """How many prompts it is asked."""
-        return sum(1 for _ in _suite(self.suite).prompts())
-
-
-@dataclass(frozen=True, slots=True)
 class RegardReplication:
     """A replication with its data found and its models loaded."""
 
     published: RegardRelease | None
-    sources: tuple[RegardSource, ...]
+    sources: tuple[PaperSource, ...]
     ratings: tuple[AgreementEstimate, ...]
     request: ReplicationRequest
 
@@ -89,7 +74,7 @@ class RegardReplication:
             "data": self.published.identity() if self.published else None,
             **({"suite": _suite(own).info.digest} if own else {}),
             "sources": {
-                source.name: {**source.model.ref.identity(), "samples": source.samples}
+                source.name: {**source.model.ref.identity(), "samples": source.options["samples"]}
                 for source in self.sources
             },
             "full": self.request.full,
@@ -98,9 +83,10 @@ class RegardReplication:
 
     def plan(self) -> Sequence[str]:
         """Sources, classifiers and exhibits."""
-        lines = [
-            f"{source.name}: {source.prompts} prompts x {source.samples} samples" for source in self.sources
-        ]
+        lines = []
+        for source in self.sources:
+            prompts = sum(1 for _ in _suite(self._own_suite(source)).prompts())
+            lines.append(f"{source.name}: {prompts} prompts x {source.options['samples']} samples")
         if self.published and "figure_1" in self._exhibits():
             names = ", ".join(FigureTrainings(self.published, self.request).names().values())
             lines.append(
@@ -113,15 +99,14 @@ class RegardReplication:
     def run(self, folder: Path, progress: Progress) -> Replication:
         """The exhibits asked for."""
         wanted = self._exhibits()
-        runs = self._runs(folder, progress) if set(wanted) & set(OF_TEXTS) else {}
-        exhibits: dict[str, Exhibit] = {}
-        if self.published is not None:
-            exhibits |= self._of_annotations(self.published, wanted, folder, progress)
-        if runs:
-            exhibits |= self._of_texts(runs)
+        audited = self.sources if set(wanted) & set(OF_TEXTS) else ()
+        runs = {}
+        for source in audited:
+            job = source.audit("regard", self.request, folder / RUNS, metrics=METRICS, preset="regard")
+            runs[source.name] = job.run(progress)
+        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(runs, folder, progress)}
         statements = tuple(self._claims(exhibits))
         return Replication(
-            paper="regard",
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
@@ -131,35 +116,32 @@ class RegardReplication:
             warnings=run_warnings(runs),
         )
 
-    def _of_annotations(
-        self, published: RegardRelease, wanted: Sequence[str], folder: Path, progress: Progress
-    ) -> Mapping[str, Exhibit]:
-        trainings = FigureTrainings(published, self.request)
-        builders: dict[str, Callable[[], Exhibit]] = {
-            "table_4": lambda: annotation_tables.table_4(published),
-            "table_5": lambda: annotation_tables.table_5(published, self.request.seed),
-            "figure_1": lambda: trainings.figure(folder / RUNS / "classifiers", progress),
-        }
-        if published.pairs():
-            builders["table_masks"] = lambda: _masks(published)
-        return {name: build() for name, build in builders.items() if name in wanted}
-
-    def _of_texts(self, runs: Mapping[str, Run]) -> Mapping[str, Exhibit]:
+    def _build_exhibits(self, runs: Mapping[str, Run], folder: Path, progress: Progress) -> Iterator[Exhibit]:
+        wanted, published = self._exhibits(), self.published
+        pairs = published.pairs() if published else []
+        if published and "table_4" in wanted:
+            yield annotation_tables.table_4(published)
+        if published and "table_5" in wanted:
+            yield annotation_tables.table_5(published, self.request.seed)
+        if published and "figure_1" in wanted:
+            trainings = FigureTrainings(published, self.request)
+            yield trainings.figure(folder / RUNS / "classifiers", progress)
+        if pairs and "table_masks" in wanted:
+            yield _masks(pairs)
+        if not runs:
+            return
         texts = [read_scored_texts(run, name) for name, run in runs.items()]
         notes = ["Whiskers are 95 % intervals over prompts; 500 texts a bar are five prompts."]
-        if self.published is not None and self.published.pairs():
+        if published and pairs:
             suite = RegardSuite()
-            demographics = PromptOrigins.of(self.published.pairs(), suite)
-            texts.append(read_annotated_texts(self.published, suite, demographics))
-            notes += [_describe_matching(self.published, demographics, metric) for metric in METRICS]
+            origins = find_origins(pairs, suite)
+            texts.append(read_annotated_texts(published, suite, origins))
+            notes += [_describe_matching(published, origins, metric) for metric in METRICS]
         whole = pl.concat(texts)
-        exhibits: tuple[Exhibit, ...] = (
-            figure_2(whole, notes),
-            figure_gaps(runs),
-            annotation_tables.table_agreement(whole),
-            annotation_tables.table_disagreements(whole),
-        )
-        return {exhibit.id: exhibit for exhibit in exhibits}
+        yield figure_2(whole, notes)
+        yield figure_gaps(runs)
+        yield annotation_tables.table_agreement(whole)
+        yield annotation_tables.table_disagreements(whole)
 
     def _claims(self, exhibits: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
         yield from claims.agreement_claims(self.ratings)
@@ -170,19 +152,9 @@ class RegardReplication:
         if "figure_gaps" in exhibits:
             yield from claims.gap_claims(exhibits["figure_gaps"].frame)
 
-    def _runs(self, folder: Path, progress: Progress) -> dict[str, Run]:
-        return {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
-
-    def _audit(self, source: RegardSource, folder: Path) -> audit.AuditJob:
-        options: AuditOptions = {
-            "suite": f"regard:{source.suite}" if source.suite else "regard",
-            "metrics": METRICS,
-            "preset": "regard",
-            "samples": source.samples,
-            "out": folder / source.folder,
-            **self.request.audit_options(f"regard, source {source.name}"),
-        }
-        return audit.prepare(source.model, **options)
+    def _own_suite(self, source: PaperSource) -> Path | None:
+        """A user's demographics and contexts; none for released samples, which are of the paper's prompts."""
+        return None if source.options["suite"] == "regard" else self.request.suite
 
     def _exhibits(self) -> tuple[str, ...]:
         possible = {*OF_TEXTS, *(OF_ANNOTATIONS if self.published else ())}
@@ -191,7 +163,7 @@ class RegardReplication:
     def _remarks(self) -> Sequence[str]:
         remarks = []
         if self.request.suite:
-            names = ", ".join(source.name for source in self.sources if source.suite)
+            names = ", ".join(source.name for source in self.sources if self._own_suite(source))
             remarks.append(
                 f"{names}: demographics and contexts of {self.request.suite.name} stand beside the paper's; "
                 "released samples and annotations have the paper's alone."
@@ -213,14 +185,12 @@ def prepare(request: ReplicationRequest) -> RegardReplication:
             expected="the folder with regard_train.tsv, sentiment_train.tsv ...",
             fix="name it with --data",
         )
-    if published is not None:
-        published.check()
     if published is not None and "figure_1" in request.exhibits:
         FigureTrainings(published, request).check()
     return RegardReplication(published, _sources(published, request), _ratings(request.human), request)
 
 
-def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tuple[RegardSource, ...]:
+def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tuple[PaperSource, ...]:
     """The released samples, and the models named as ``SPEC`` or ``NAME=SPEC``."""
     released = published.samples() if published else {}
     # Only a model that is asked can write about new demographics.
@@ -231,22 +201,20 @@ def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tu
     ]
     refuse_twins([name for name, _, _ in specs])
     sources = []
-    for name, spec, suite in specs:
+    for name, spec, own in specs:
         model = registry.create_model(spec, {}, request.execution())
-        sources.append(RegardSource(name, model, _samples(model, suite, full=request.full), suite))
+        samples = PAPER if request.full else SUBSET
+        if isinstance(model, ReplayModel):
+            # As many as a file holds, up to the paper's.
+            asked = [Request(prompt.id, prompt.text, ()) for prompt in _suite(own).prompts()]
+            samples = max(1, min(PAPER, model.samples(asked)))
+        suite = f"regard:{own}" if own else "regard"
+        sources.append(PaperSource(name, model, {"suite": suite, "samples": samples}))
     return tuple(sources)
 
 
 def _suite(own: Path | None) -> RegardSuite:
     return RegardSuite(name=str(own) if own else "")
-
-
-def _samples(model: Model, suite: Path | None, *, full: bool) -> int:
-    """Texts per prompt: as many as a file holds, up to the paper's 100; a model writes some or all."""
-    if not isinstance(model, ReplayModel):
-        return PAPER if full else SUBSET
-    requests = [Request(prompt.id, prompt.text, ()) for prompt in _suite(suite).prompts()]
-    return max(1, min(PAPER, model.samples(requests)))
 
 
 def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
@@ -260,20 +228,18 @@ def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
     )
 
 
-def _masks(published: RegardRelease) -> PaperTable:
-    pairs = published.pairs()
+def _masks(pairs: Sequence[tuple[str, str]]) -> Exhibit:
     frame = mask_differences(pairs, RegardSuite())
     notes = (
         f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention, we mask what "
         "repeats it too. Pronouns stay in both.",
     )
-    return PaperTable(
-        "table_masks", "Lines on which our masks differ from the release", frame, notes, is_offensive=True
-    )
+    title = "Lines on which our masks differ from the release"
+    return Exhibit("table_masks", title, frame, notes, is_offensive=True)
 
 
-def _describe_matching(published: RegardRelease, demographics: PromptOrigins, metric: str) -> str:
-    counts = count_unplaced(published, demographics, metric)
+def _describe_matching(published: RegardRelease, origins: Mapping[str, Sequence[str]], metric: str) -> str:
+    counts = count_unplaced(published, origins, metric)
     return (
         f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
         f"several demographics and {counts['unmatched']} of none; these are not in the bars."

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from evenhand.papers.regard.released_data import ANNOTATED, GPT2_SAMPLES, LM1B_SAMPLES, METRICS
-from evenhand.papers.replication_pages import PaperFigure
-from evenhand.papers.svg_figures import COLOURS, POLARITY, open_canvas, to_svg
+from evenhand.papers.replication_pages import Exhibit
+from evenhand.papers.svg_figures import COLOURS, INK, POLARITY, draw_stacks, open_canvas, to_svg
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.run import Run
 from evenhand.store.schemas import ADJUSTED
@@ -22,21 +22,25 @@ if TYPE_CHECKING:
 
 _ROWS: Final = {GPT2_SAMPLES: "1", LM1B_SAMPLES: "2", ANNOTATED: "3"}
 """The paper's numbers of the rows; other sources have none."""
-ORDER: Final = ("negative", "neutral", "other", "positive")
-_COLOURS: Final = {**POLARITY, "other": "#e7e8ea"}
+_COLOURS: Final = {
+    "negative": POLARITY["negative"],
+    "neutral": POLARITY["neutral"],
+    "other": "#e7e8ea",
+    "positive": POLARITY["positive"],
+}
+"""Labels in the order of a bar's parts."""
 _SHARE_COLUMNS: Final = ("metric", "label", "share", "low", "high", "texts", "clusters")
 
 
-def figure_2(texts: pl.DataFrame, notes: Sequence[str]) -> PaperFigure:
+def figure_2(texts: pl.DataFrame, notes: Sequence[str]) -> Exhibit:
     """A row per source, a panel per context and metric, a bar per demographic, whiskers for both ends."""
     frame = label_shares(texts)
     alt = (
         "Shares of negative, neutral and positive regard and sentiment for each demographic, by context: "
         + ", ".join(frame["source"].unique(maintain_order=True))
     )
-    return PaperFigure(
-        "figure_2", "Regard and sentiment by demographic", frame, _draw(frame), alt, tuple(notes)
-    )
+    title = "Regard and sentiment by demographic"
+    return Exhibit("figure_2", title, frame, tuple(notes), svg=_draw(frame), alt=alt)
 
 
 def label_shares(texts: pl.DataFrame) -> pl.DataFrame:
@@ -46,60 +50,50 @@ def label_shares(texts: pl.DataFrame) -> pl.DataFrame:
     for key, part in texts.partition_by(keys, as_dict=True, maintain_order=True).items():
         for metric in METRICS:
             known = part.filter(pl.col(metric).is_not_null())
-            for label in ORDER if metric == "regard" else POLARITY:
+            for label in _COLOURS if metric == "regard" else POLARITY:
                 hits = (known[metric] == label).to_numpy().astype(np.float64)
                 share = clustered_proportion(hits, known["cluster"].to_numpy())
-                cells = (*key, metric, label, share.value, share.low, share.high, share.n, share.n_clusters)
-                rows.append(dict(zip((*keys, *_SHARE_COLUMNS), cells, strict=True)))
-    return pl.DataFrame(rows, infer_schema_length=None)
+                counts = (share.n, share.n_clusters)
+                rows.append((*key, metric, label, share.value, share.low, share.high, *counts))
+    columns = [*keys, *_SHARE_COLUMNS]
+    return pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
 
 
 def _draw(frame: pl.DataFrame) -> str:
     sources = frame["source"].unique(maintain_order=True).to_list()
-    panels = [
-        (context, metric) for context in frame["context"].unique(maintain_order=True) for metric in METRICS
+    contexts = frame["context"].unique(maintain_order=True)
+    columns = [(context, metric) for context in contexts for metric in METRICS]
+    panels = [(source, *column) for source in sources for column in columns]
+    titles = [
+        f"({_ROWS.get(source, '')}{ascii_lowercase[place % len(columns) % 26]}) {metric}, {context}"
+        for place, (source, context, metric) in enumerate(panels)
     ]
-    number = len(panels) * len(sources)
-    with open_canvas(number, columns=len(panels), width=3.2, height=2.3) as (canvas, axes):
-        for row, source in enumerate(sources):
-            for column, (context, metric) in enumerate(panels):
-                axis = axes[row * len(panels) + column]
-                _share_panel(axis, frame.filter(source=source, context=context, metric=metric))
-                place = f"({_ROWS.get(source, '')}{ascii_lowercase[column % 26]})"
-                axis.set_title(f"{place} {metric}, {context}", loc="left", fontsize=8)
-                if column == 0:
-                    axis.set_ylabel(source, fontsize=8)
-        for label in ORDER:
-            axes[0].barh(0, 0, color=_COLOURS[label], label=label)
+    with open_canvas(titles, columns=len(columns), width=3.2, height=2.3, fontsize=8) as (canvas, axes):
+        for axis, (source, context, metric) in zip(axes, panels, strict=True):
+            _draw_shares(axis, frame.filter(source=source, context=context, metric=metric))
+        for axis, source in zip(axes[:: len(columns)], sources, strict=True):
+            axis.set_ylabel(source, fontsize=8)
+        for label, colour in _COLOURS.items():
+            axes[0].barh(0, 0, color=colour, label=label)
         axes[0].legend(fontsize=6, ncols=4, loc="lower left", bbox_to_anchor=(0, 1.12))
         return to_svg(canvas)
 
 
-def _share_panel(axis: Axes, part: pl.DataFrame) -> None:
-    groups = part["group"].unique(maintain_order=True).to_list()
-    for place, group in enumerate(reversed(groups)):
-        cells = {row["label"]: row for row in part.filter(pl.col("group") == group).iter_rows(named=True)}
-        left = 0.0
-        for label in ORDER:
-            cell = cells.get(label)
-            if cell is None or cell["share"] is None:
-                continue
-            axis.barh(place, cell["share"], left=left, color=_COLOURS[label], height=0.7)
-            left += cell["share"]
+def _draw_shares(axis: Axes, part: pl.DataFrame) -> None:
+    """A bar for each demographic; positive shares stand at the right, with their interval."""
+    shares = part.pivot("label", index="group", values="share").rename({"group": "label"})
+    colours = {label: colour for label, colour in _COLOURS.items() if label in shares.columns}
+    draw_stacks(axis, shares, colours, with_numbers=False)
+    axis.tick_params(axis="x", labelsize=7)
+    axis.tick_params(axis="y", labelsize=8)
+    groups = shares["label"].reverse().to_list()
+    ends = part.filter(pl.col("label").is_in(OUTPUTS)).drop_nulls("low")
+    for group, label, low, high in ends.select("group", "label", "low", "high").iter_rows():
         # Apart from each other, since the two intervals of a bar can overlap.
-        _whisker(axis, place + 0.16, cells.get("negative"), from_right=False)
-        _whisker(axis, place - 0.16, cells.get("positive"), from_right=True)
-    axis.set_yticks(range(len(groups)), list(reversed(groups)), fontsize=8)
-    axis.set_xlim(0, 1)
-    axis.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], fontsize=7)
-
-
-def _whisker(axis: Axes, place: float, cell: dict[str, float | None] | None, *, from_right: bool) -> None:
-    """The interval of a share at the end of its bar; positive bars stand at the right."""
-    if cell is None or cell["low"] is None or cell["high"] is None:
-        return
-    ends = [1 - cell["high"], 1 - cell["low"]] if from_right else [cell["low"], cell["high"]]
-    axis.plot(ends, [place, place], color="#17191d", linewidth=1)
+        at, line = groups.index(group) + 0.16, [low, high]
+        if label == "positive":
+            at, line = groups.index(group) - 0.16, [1 - high, 1 - low]
+        axis.plot(line, [at, at], color=INK, linewidth=1)
 
 
 LEVEL: Final = 0.05
@@ -125,7 +119,7 @@ def context_gaps(runs: Mapping[str, Run]) -> pl.DataFrame:
     return gaps.sort(pl.col("context").replace_strict(_PLACES, default=2), maintain_order=True)
 
 
-def figure_gaps(runs: Mapping[str, Run]) -> PaperFigure:
+def figure_gaps(runs: Mapping[str, Run]) -> Exhibit:
     """A panel per source and context: dots with intervals, regard beside sentiment."""
     frame = context_gaps(runs)
     notes = (
@@ -136,7 +130,8 @@ def figure_gaps(runs: Mapping[str, Run]) -> PaperFigure:
         "around there.",
     )
     alt = "Gaps between demographic pairs in negative and positive shares, by context, with intervals"
-    return PaperFigure("figure_gaps", "Gaps between demographic pairs", frame, _draw_gaps(frame), alt, notes)
+    title = "Gaps between demographic pairs"
+    return Exhibit("figure_gaps", title, frame, notes, svg=_draw_gaps(frame), alt=alt)
 
 
 def _draw_gaps(frame: pl.DataFrame) -> str:
@@ -144,18 +139,18 @@ def _draw_gaps(frame: pl.DataFrame) -> str:
     panels = inside.select("source", "context", "output").unique(maintain_order=True).rows(named=True)
     ends = [end for end in (*inside["low"], *inside["high"], *inside["gap"]) if end is not None]
     widest = 1.05 * max((abs(end) for end in ends), default=1.0)
-    with open_canvas(len(panels), columns=2, width=5.0, height=2.2) as (canvas, axes):
+    titles = ["{source}: {output}, {context}".format(**panel) for panel in panels]
+    with open_canvas(titles, columns=2, width=5.0, height=2.2, fontsize=9) as (canvas, axes):
         for axis, panel in zip(axes, panels, strict=False):
-            _gap_panel(axis, inside.filter(**panel))
+            _draw_gap_panel(axis, inside.filter(**panel))
             axis.set_xlim(-widest, widest)
-            axis.set_title("{source}: {output}, {context}".format(**panel), loc="left", fontsize=9)
         for metric, colour in _METRIC_COLOURS.items():
             axes[0].plot([], [], "o", color=colour, label=metric)
         axes[0].legend(fontsize=7, title="filled: adjusted p < 0.05", title_fontsize=7)
         return to_svg(canvas)
 
 
-def _gap_panel(axis: Axes, part: pl.DataFrame) -> None:
+def _draw_gap_panel(axis: Axes, part: pl.DataFrame) -> None:
     """A line per pair: regard above, sentiment below, group minus baseline."""
     pairs = part.select("group", "baseline").unique(maintain_order=True).rows()
     for row in part.iter_rows(named=True):
@@ -170,4 +165,4 @@ def _gap_panel(axis: Axes, part: pl.DataFrame) -> None:
     labels = [f"{group} - {baseline}" for group, baseline in reversed(pairs)]
     axis.set_yticks(range(len(labels)), labels, fontsize=8)
     axis.set_ylim(-0.5, len(labels) - 0.5)
-    axis.axvline(0, color="#17191d", linewidth=0.6)
+    axis.axvline(0, color=INK, linewidth=0.6)
