@@ -12,7 +12,7 @@ from evenhand.audits.analysis.quantities import Quantity, read_quantities
 from evenhand.core.errors import InputError
 from evenhand.core.records import MetricInfo, OutputInfo, Prompt
 from evenhand.store.prompt_rows import read_prompt_rows
-from evenhand.store.run import Run
+from evenhand.store.run import Manifest, Run
 
 COMMANDS = ("audit", "score")
 """The commands whose runs hold prompts, texts, scores and comparisons."""
@@ -42,25 +42,6 @@ class FinishedRun:
         """Whether the run is of a classifier: then the metric is what is compared, not what compares."""
         return read_command(self.run) == PROBE
 
-    @property
-    def baselines(self) -> dict[tuple[str, str], str]:
-        """The declared baseline of every suite and axis."""
-        given = self.run.manifest["identity"].get("compare", {}).get("baselines", {})
-        return {
-            (suite, axis): given.get(axis, baseline)
-            for suite, info in self.run.manifest["suites"].items()
-            for axis, baseline in info["baselines"].items()
-        }
-
-    @property
-    def exploratory(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """(suite, axis) to the metrics that are exploratory there."""
-        return {
-            (suite, axis): tuple(metrics)
-            for suite, info in self.run.manifest["suites"].items()
-            for axis, metrics in info.get("exploratory", {}).items()
-        }
-
 
 def load_run(run: Run) -> FinishedRun:
     """The texts and quantities of a finished run of ``audit``, ``score`` or ``probe``."""
@@ -81,6 +62,25 @@ def load_run(run: Run) -> FinishedRun:
         of_metric = scores.filter(pl.col("metric") == spec)
         quantities += [replace(item, metric=name) for item in read_quantities(spec, info, of_metric, ids)]
     return FinishedRun(run, prompts, prompt_ids, tuple(quantities), infos)
+
+
+def read_baselines(manifest: Manifest) -> dict[tuple[str, str], str]:
+    """The declared baseline of every suite and axis."""
+    given = manifest["identity"].get("compare", {}).get("baselines", {})
+    return {
+        (suite, axis): given.get(axis, baseline)
+        for suite, info in manifest["suites"].items()
+        for axis, baseline in info["baselines"].items()
+    }
+
+
+def read_exploratory(manifest: Manifest) -> dict[tuple[str, str], tuple[str, ...]]:
+    """(suite, axis) to the metrics that are exploratory there."""
+    return {
+        (suite, axis): tuple(metrics)
+        for suite, info in manifest["suites"].items()
+        for axis, metrics in info.get("exploratory", {}).items()
+    }
 
 
 def read_command(run: Run) -> str:
@@ -120,10 +120,10 @@ def parse_metric_info(card: Mapping[str, Any]) -> MetricInfo:
     """The description of a metric, as a manifest keeps it."""
     names = {field.name for field in fields(MetricInfo)}
     known = {name: value for name, value in card.items() if name in names}
-    outputs = tuple(OutputInfo(**_to_tuples(output, "labels", "cuts")) for output in card["outputs"])
-    return MetricInfo(**{**_to_tuples(known, "primary", "failures"), "outputs": outputs})
+    outputs = tuple(OutputInfo(**_with_tuples(output)) for output in card["outputs"])
+    return MetricInfo(**{**_with_tuples(known), "outputs": outputs})
 
 
-def _to_tuples(card: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    # JSON has lists only.
-    return {**card, **{name: tuple(card[name]) for name in names if name in card}}
+def _with_tuples(card: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of a manifest with tuples where JSON has lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in card.items()}

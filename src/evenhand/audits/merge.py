@@ -15,7 +15,7 @@ import polars as pl
 
 from evenhand.audits.generator import STAGE
 from evenhand.audits.loaded_run import check_has_comparisons, parse_metric_info
-from evenhand.audits.measurement import build_analysis, write_findings
+from evenhand.audits.measurement import write_findings
 from evenhand.audits.options import MergeOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, find_metrics
 from evenhand.config import settings_of
@@ -143,12 +143,6 @@ def _sum_counts(runs: Sequence[Run], stage: str) -> dict[str, Json]:
 
 def _compare(folder: RunFolder, prompts: pl.DataFrame, progress: Progress) -> None:
     settings = settings_of(folder.manifest["config"])
-    given = settings.options["baseline"]
-    baselines = {
-        (suite, axis): given.get(axis, baseline)
-        for suite, info in folder.manifest["suites"].items()
-        for axis, baseline in info["baselines"].items()
-    }
     infos = {spec: parse_metric_info(card) for spec, card in folder.manifest["metrics"].items()}
     explaining: dict[str, Metric] = {}
     for spec, info in infos.items():
@@ -157,7 +151,7 @@ def _compare(folder: RunFolder, prompts: pl.DataFrame, progress: Progress) -> No
             explaining |= find_metrics([spec], settings) if info.word_scores else {}
     write_findings(
         folder,
-        build_analysis(folder, settings, baselines),
+        settings,
         infos,
         read_prompt_rows(prompts),
         explaining=explaining,

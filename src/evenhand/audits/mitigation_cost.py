@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -89,65 +88,43 @@ TRAINING = "vanilla (training half)"
 NGRAMS, PRICES = "ngrams", "prices"
 """The folders of the ARPA files, and of what each condition costs."""
 COST_SCHEMA: Mapping[str, pl.DataType] = {
-    "condition": pl.String(),
-    "attribute": pl.String(),
-    "metric": pl.String(),
-    "output": pl.String(),
-    "value": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "n": pl.Int64(),
-    "n_clusters": pl.Int64(),
+    **dict.fromkeys(("condition", "attribute", "metric", "output"), pl.String()),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+    **dict.fromkeys(("n", "n_clusters"), pl.Int64()),
     "null_reason": pl.String(),
 }
+LEVEL = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class MitigationCosts:
-    """How prices are taken."""
+def compute_costs(
+    runs: Mapping[str, Run],
+    folder: Path,
+    model: Callable[[], Metric | SetMetric] | None,
+    *,
+    jobs: int,
+    progress: Progress,
+) -> pl.DataFrame:
+    """For each condition, axis and output a number with its interval.
 
-    folder: Path
-    """Where the n-gram models and the prices go; a second start finds those that are there."""
-    model: Callable[[], Metric | SetMetric] | None = None
-    """Makes the metric of perplexity under the vanilla model itself, where it gives log-probabilities."""
-    level: float = 0.95
-    jobs: int = 1
-    """Conditions at once."""
-
-    def compute(self, vanilla: Run, mitigated: Mapping[str, Run], progress: Progress) -> pl.DataFrame:
-        """For each condition, axis and output a number with its interval."""
-        half = _read_texts(vanilla).filter(~pl.col("held_out"))
-        models = {
-            axis: (
-                self.folder / NGRAMS / f"{axis}.arpa",
-                half.filter(pl.col("axis") == axis)["text"].to_list(),
-            )
-            for axis in half["axis"].unique().sort()
-        }
-        map_processes(
-            _train_ngrams, list(models.values()), jobs=self.jobs, progress=progress, label="n-gram models"
-        )
-        axes = {axis: str(path) for axis, (path, _) in models.items()}
-        tasks = [
-            _CostTask(name, run.path, vanilla.path, self.folder / PRICES, axes, self.model, self.level)
-            for name, run in {VANILLA: vanilla, **mitigated}.items()
-        ]
-        tables = map_processes(_compute_costs, tasks, jobs=self.jobs, progress=progress, label="prices")
-        _load_ngrams.cache_clear()
-        return pl.concat([pl.DataFrame(schema=dict(COST_SCHEMA)), *tables])
-
-
-class _CostTask(NamedTuple):
-    """A condition whose price is to be taken."""
-
-    name: str
-    run: Path
-    vanilla: Path
-    folder: Path
-    axes: Mapping[str, str]
-    """Axis to ARPA file."""
-    model: Callable[[], Metric | SetMetric] | None
-    level: float
+    Args:
+        runs: Condition to its run, the vanilla one among them.
+        folder: Where the n-gram models and the prices go; a second start finds those that are there.
+        model: Makes the metric of perplexity under the vanilla model itself, where it gives
+            log-probabilities.
+        jobs: Conditions at once.
+        progress: Told of finished conditions.
+    """
+    half = _read_texts(runs[VANILLA]).filter(~pl.col("held_out"))
+    texts = {axis: half.filter(axis=axis)["text"].to_list() for axis in half["axis"].unique().sort()}
+    paths = {axis: folder / NGRAMS / f"{axis}.arpa" for axis in texts}
+    training = [(paths[axis], of_axis) for axis, of_axis in texts.items()]
+    map_processes(_train_ngrams, training, jobs=jobs, progress=progress, label="n-gram models")
+    work = partial(_compute_costs, runs[VANILLA].path, folder / PRICES, paths, model)
+    conditions = sorted(runs.items(), key=lambda item: item[0] != VANILLA)
+    named = [(name, run.path) for name, run in conditions]
+    tables = map_processes(work, named, jobs=jobs, progress=progress, label="prices")
+    _load_ngrams.cache_clear()
+    return pl.concat([pl.DataFrame(schema=dict(COST_SCHEMA)), *tables])
 
 
 def _train_ngrams(task: tuple[Path, list[str]]) -> None:
@@ -162,31 +139,36 @@ def _train_ngrams(task: tuple[Path, list[str]]) -> None:
     mark.write_text(wanted, encoding="utf-8")
 
 
-def _compute_costs(task: _CostTask) -> pl.DataFrame:
+def _compute_costs(
+    vanilla: Path,
+    folder: Path,
+    ngrams: Mapping[str, Path],
+    model: Callable[[], Metric | SetMetric] | None,
+    condition: tuple[str, Path],
+) -> pl.DataFrame:
     """The prices of one condition; of vanilla, those of both halves."""
-    run = Run.open(task.run)
-    depends_on = [*run_key(run), *run_key(Run.open(task.vanilla)), task.model is not None, task.level]
-    name = safe_file_name(task.name, "condition")
-    return cached_table(task.folder, name, depends_on, lambda: _costs_of_run(task, run))
+    name, run = condition[0], Run.open(condition[1])
+    depends_on = [*run_key(run), *run_key(Run.open(vanilla)), model is not None, LEVEL]
+    costs = partial(_costs_of_run, name, run, ngrams, model)
+    return cached_table(folder, safe_file_name(name, "condition"), depends_on, costs)
 
 
-def _costs_of_run(task: _CostTask, run: Run) -> pl.DataFrame:
+def _costs_of_run(
+    condition: str, run: Run, ngrams: Mapping[str, Path], model: Callable[[], Metric | SetMetric] | None
+) -> pl.DataFrame:
     texts = _read_texts(run)
-    sets = {task.name: texts.filter(pl.col("held_out"))}
-    if task.name == VANILLA:
+    sets = {condition: texts.filter(pl.col("held_out"))}
+    if condition == VANILLA:
         sets = {TRAINING: texts.filter(~pl.col("held_out")), **sets}
-    own = {"model": task.model()} if task.model else {}
+    own = {"model": model()} if model else {}
     rows: list[dict[str, object]] = []
-    for axis, path in sorted(task.axes.items()):
-        of_axis = {name: table.filter(pl.col("axis") == axis) for name, table in sets.items()}
+    for axis, path in sorted(ngrams.items()):
         cells = {
-            Cell(axis, name): ClusteredTexts(
-                [Text(text) for text in table["text"]], table["cluster"].to_list()
-            )
-            for name, table in of_axis.items()
+            Cell(axis, name): ClusteredTexts([Text(text) for text in of["text"]], of["cluster"].to_list())
+            for name, of in ((name, table.filter(axis=axis)) for name, table in sets.items())
         }
         metrics = {
-            "ngrams": _load_ngrams(path, file_digest(Path(path))),
+            "ngrams": _load_ngrams(str(path), file_digest(path)),
             "diversity": registry.create_metric("diversity"),
             **own,
         }
@@ -195,10 +177,10 @@ def _costs_of_run(task: _CostTask, run: Run) -> pl.DataFrame:
                 raise InputError(
                     f"{metric.info.name!r} measures texts, not sets of texts", expected="a set metric"
                 )
-            for cell, outputs in estimate_sets(metric, cells, level=task.level).items():
+            for cell, outputs in estimate_sets(metric, cells, level=LEVEL).items():
                 known = {"condition": cell.group, "attribute": cell.axis, "metric": name}
                 rows += [{**known, "output": output, **asdict(item)} for output, item in outputs.items()]
-    return pl.DataFrame([{name: row[name] for name in COST_SCHEMA} for row in rows], schema=dict(COST_SCHEMA))
+    return pl.DataFrame(rows, schema=dict(COST_SCHEMA))
 
 
 @lru_cache(maxsize=3)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
 from evenhand._version import __version__
 from evenhand.audits.audit import AuditJob
 from evenhand.audits.audit import prepare as prepare_audit
-from evenhand.audits.mitigation_cost import VANILLA, MitigationCosts
+from evenhand.audits.mitigation_cost import compute_costs
 from evenhand.audits.parallel import map_processes
 from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core import registry
@@ -61,16 +60,15 @@ class MitigationSweep:
 
     def audit(self, condition: SweepCondition, folder: Path) -> AuditJob:
         """The audit of one condition."""
-        return _prepare_audit(self.model, condition, self.options, folder)
+        return _prepare_audit(self.model, self.options, folder, condition)
 
     def runs(self, folder: Path, progress: Progress) -> dict[str, Run]:
         """The finished run of every condition, by name; a second start goes on where the first one ended."""
-        named = {condition.name: condition for condition in self.conditions}
         if self.spec is None or self.jobs < 2:
-            return {name: _run(self.audit(one, folder), progress) for name, one in named.items()}
-        tasks = [_Task(self.spec, one, self.options, folder) for one in named.values()]
-        paths = map_processes(_run_task, tasks, jobs=self.jobs, progress=progress, label="conditions")
-        return {name: Run.open(path) for name, path in zip(named, paths, strict=True)}
+            return {one.name: _run(self.audit(one, folder), progress) for one in self.conditions}
+        work = partial(_run_elsewhere, self.spec, self.options, folder)
+        paths = map_processes(work, self.conditions, jobs=self.jobs, progress=progress, label="conditions")
+        return {one.name: Run.open(path) for one, path in zip(self.conditions, paths, strict=True)}
 
     def compute_costs(
         self, runs: Mapping[str, Run], folder: Path, source: str | None, progress: Progress
@@ -85,8 +83,7 @@ class MitigationSweep:
                 offline=bool(options.get("offline")),
             )
             own = partial(registry.create_metric, "perplexity", {"source": source}, execution)
-        rest = {name: run for name, run in runs.items() if name != VANILLA}
-        return MitigationCosts(folder, own, jobs=self.jobs).compute(runs[VANILLA], rest, progress)
+        return compute_costs(runs, folder, own, jobs=self.jobs, progress=progress)
 
     def measure_throughput(self, condition: SweepCondition) -> float | None:
         """Tokens a second of one batch, after one to warm up; None where the model counts no tokens."""
@@ -100,17 +97,8 @@ class MitigationSweep:
         return tokens / seconds if tokens else None
 
 
-class _Task(NamedTuple):
-    """A condition for another process, which loads the model by its name."""
-
-    spec: str
-    condition: SweepCondition
-    options: AuditOptions
-    folder: Path
-
-
 def _prepare_audit(
-    model: str | Model, condition: SweepCondition, options: AuditOptions, folder: Path
+    model: str | Model, options: AuditOptions, folder: Path, condition: SweepCondition
 ) -> AuditJob:
     shared: AuditOptions = {**options, "out": folder / condition.folder}
     if condition.mitigation:
@@ -119,25 +107,28 @@ def _prepare_audit(
     return prepare_audit(model, **shared)
 
 
-def _run_task(task: _Task) -> Path:
-    """The folder of a condition's finished run."""
-    return _run(_prepare_audit(task.spec, task.condition, task.options, task.folder), SILENT_PROGRESS).path
+def _run_elsewhere(model: str, options: AuditOptions, folder: Path, condition: SweepCondition) -> Path:
+    """The folder of a condition's finished run, in a process that loads the model by its name."""
+    return _run(_prepare_audit(model, options, folder, condition), SILENT_PROGRESS).path
 
 
 def _run(audit: AuditJob, progress: Progress) -> Run:
     """The finished run of an audit; one that is there already is read, not compared again."""
-    if audit.fresh or not (audit.folder / MANIFEST).is_file():
+    if audit.options["fresh"] or not (audit.folder / MANIFEST).is_file():
         return audit.run(progress)
     manifest = read_manifest(audit.folder)
     known = manifest.get("metrics") or {}
     same = ("version", "weights", "options")
-    infos = {name: json.loads(json.dumps(asdict(metric.info))) for name, metric in audit.metrics.items()}
+    # As a manifest has them: with lists for tuples.
+    identity, infos = json.loads(
+        json.dumps([audit.identity, {name: asdict(metric.info) for name, metric in audit.metrics.items()}])
+    )
     is_finished = (
         manifest.get("ended")
         and manifest["package"] == __version__
-        and manifest["identity"] == json.loads(json.dumps(dict(audit.identity)))
+        and manifest["identity"] == identity
         and manifest["growth"] == [asdict(audit.sample_tier)]
-        and all(name in known for name in infos)
+        and infos.keys() <= known.keys()
         and all(known[name].get(key) == info.get(key) for name, info in infos.items() for key in same)
     )
     return Run.open(audit.folder) if is_finished else audit.run(progress)
@@ -145,17 +136,5 @@ def _run(audit: AuditJob, progress: Progress) -> Run:
 
 def join_distances(runs: Mapping[str, Run]) -> pl.DataFrame:
     """The tables ``distances`` of all runs, with their ``condition``."""
-    return pl.concat(
-        [
-            run.table("distances").insert_column(0, pl.lit(name).alias("condition"))
-            for name, run in runs.items()
-        ]
-    )
-
-
-def describe_sweep(study: MitigationSweep, folder: Path) -> Sequence[str]:
-    """What will be done, a line a condition."""
-    return [
-        f"{condition.name}: {study.audit(condition, folder).plan().lines[0]}"
-        for condition in study.conditions
-    ]
+    condition = {name: pl.lit(name).alias("condition") for name in runs}
+    return pl.concat([run.table("distances").insert_column(0, condition[name]) for name, run in runs.items()])

@@ -5,38 +5,35 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol, Unpack, cast, runtime_checkable
+from typing import ClassVar, Protocol, Unpack, cast, runtime_checkable
 
 import polars as pl
 
-from evenhand.audits.measurement import RunMeasurement
+from evenhand.audits.measurement import TextRunJob
 from evenhand.audits.run_setup import (
     SILENT_PROGRESS,
-    Callback,
     RunPlan,
     check_baselines,
     describe_engine,
     find_callbacks,
     find_metrics,
     metric_names,
-    object_names,
     open_pool,
-    open_run,
-    write_manifest,
 )
-from evenhand.config import RunConfig, resolve_config
+from evenhand.config import resolve_config
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.files import asset_path
 from evenhand.core.options import checks_options, fields_of
-from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import RESERVED_GROUPS, REST
+from evenhand.core.protocols import Progress
+from evenhand.core.records import RESERVED_GROUPS, REST, Prompt
 from evenhand.logs import read_log
 from evenhand.logs.log_records import CLUSTER, FAILURE, ID, PROMPT, ToolLog
 from evenhand.run_options import ScoreOptions, TextColumns
+from evenhand.store.cache import ContentCache
 from evenhand.store.ingest import (
     ColumnLayout,
     IngestedTexts,
@@ -46,7 +43,7 @@ from evenhand.store.ingest import (
     read_texts,
 )
 from evenhand.store.run import Run
-from evenhand.store.run_folder import default_folder, run_stage
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.table_files import read_table, to_text_table
 
 
@@ -153,22 +150,13 @@ COLUMNS = fields_of(TextColumns)
 DEFAULT_METRICS = ("sentiment", "gender_polarity")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreJob:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreJob(TextRunJob):
     """A file of texts that is ready to be scored."""
 
-    settings: RunConfig
     inputs: InputTexts
     layout: ColumnLayout
-    metrics: Mapping[str, Metric]
-    identity: Mapping[str, Json]
-    folder: Path
-    command: str
-    fresh: bool
-    objects: tuple[str, ...] = ()
-    """Metrics that were given as objects."""
-    callbacks: tuple[Callback, ...] = ()
-    """Each is called with the finished run."""
+    texts_stage: ClassVar[str] = STAGE
 
     @property
     def name(self) -> str:
@@ -190,34 +178,14 @@ class ScoreJob:
             folder=self.folder,
         )
 
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Score, compare and report."""
-        with ExitStack() as stack:
-            folder, cache = stack.enter_context(open_run(self.folder, self.identity, fresh=self.fresh))
-            if pool := open_pool(self.settings):
-                stack.callback(pool.close)
-            write_manifest(
-                folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite()
-            )
-            with run_stage(folder, STAGE) as record:
-                texts = read_texts(self.inputs.table, self.layout, self.name)
-                folder.write("generations", texts.generations())
-                record.update(items=len(texts.rows))
-            folder.manifest["warnings"] += self._warnings(texts)
-            baseline = self.settings.options["baseline"]
-            run = RunMeasurement(
-                folder,
-                cache,
-                self.settings,
-                self.metrics,
-                {(self.name, axis): name for axis, name in baseline.items()},
-                texts_stage=STAGE,
-                pool=pool,
-                objects=self.objects,
-            ).run(list(texts.prompts.values()), progress)
-        for callback in self.callbacks:
-            callback(run)
-        return run
+    def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
+        """Write the table of generations; returns the prompts of its texts."""
+        with run_stage(folder, STAGE) as record:
+            texts = read_texts(self.inputs.table, self.layout, self.name)
+            folder.write("generations", texts.generations())
+            record.update(items=len(texts.rows))
+        folder.manifest["warnings"] += self._warnings(texts)
+        return list(texts.prompts.values())
 
     def _warnings(self, texts: IngestedTexts) -> list[str]:
         """What will be left out or counted twice, before anything is scored."""
@@ -241,7 +209,8 @@ class ScoreJob:
             )
         return warnings
 
-    def _suite(self) -> dict[str, Json]:
+    def suite_cards(self) -> dict[str, Json]:
+        """The texts as the manifest describes them."""
         log, baselines = self.inputs.log, self.settings.options["baseline"]
         return {
             self.name: {
@@ -274,7 +243,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     actions = find_callbacks(options)
     if texts is None:
         texts, options = _example(options)
-    metrics, out = options["metrics"], options["out"]
+    metrics = options["metrics"]
     settings = resolve_config(options, metrics={"names": metric_names(metrics)})
     layout = ColumnLayout(
         text=options["text"],
@@ -312,15 +281,15 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     if not isinstance(texts, Path | str):
         command = "evenhand.score(table, ...), from Python, on a table in memory"
     return ScoreJob(
+        options=options,
         settings=settings,
         inputs=given,
         layout=layout,
         metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
         identity=identity,
-        folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
+        folder=Path(options["out"] or default_folder("score", Path(name).stem, identity)),
         command=options["command"] or command,
-        fresh=options["fresh"],
-        objects=object_names(metrics),
+        open_pool=partial(open_pool, settings),
         callbacks=actions,
     )
 

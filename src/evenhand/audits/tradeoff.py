@@ -18,7 +18,6 @@ from evenhand.audits.mitigation_sweep import (
     SUITES,
     MitigationSweep,
     SweepCondition,
-    describe_sweep,
     join_distances,
 )
 from evenhand.audits.options import TradeoffOptions
@@ -154,35 +153,34 @@ RUNS = "runs"
 class TradeoffJob:
     """A sweep that is ready to start."""
 
+    options: TradeoffOptions
     study: MitigationSweep
     strengths: tuple[float, ...]
     source: str | None
+    """The model by name, for its own perplexity."""
     identity: Mapping[str, Json]
     folder: Path
-    command: str
-    fresh: bool
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        lines = describe_sweep(self.study, self.folder / RUNS)
-        return RunPlan(
-            f"tradeoff {self.study.model.ref.name}", (*lines, f"folder  {self.folder}"), self.folder
-        )
+        audits = {one.name: self.study.audit(one, self.folder / RUNS) for one in self.study.conditions}
+        lines = (f"{name}: {audit.plan().lines[0]}" for name, audit in audits.items())
+        title = f"tradeoff {self.study.model.ref.name}"
+        return RunPlan(title, (*lines, f"folder  {self.folder}"), self.folder)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Audit every strength, and write ``tradeoff.parquet``, ``.md`` and ``.svg``, ``price.parquet``."""
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-            folder.manifest.update(
-                command=self.command, name=self.study.model.ref.name, ended=None, warnings=[]
-            )
+        name = self.study.model.ref.name
+        with RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"]) as folder:
+            command = self.options["command"] or f"evenhand tradeoff {name}"
+            folder.manifest.update(command=command, name=name, ended=None, warnings=[])
             with run_stage(folder, "tradeoff") as record:
                 runs = self.study.runs(self.folder / RUNS, progress)
                 price = self.study.compute_costs(runs, self.folder, self.source, progress)
-                names = [condition.name for condition in self.study.conditions]
-                strengths = dict(zip(names, (0.0, *self.strengths), strict=True))
+                strengths = dict(zip(runs, (0.0, *self.strengths), strict=True))
                 table = tradeoff_curve(join_distances(runs), price, strengths)
-                for name, frame in (("tradeoff", table), ("price", price)):
-                    with replace_file(self.folder / f"{name}.parquet") as temporary:
+                for stem, frame in (("tradeoff", table), ("price", price)):
+                    with replace_file(self.folder / f"{stem}.parquet") as temporary:
                         write_parquet(frame, temporary)
                 write_text(self.folder / "tradeoff.md", tradeoff_markdown(table))
                 write_text(self.folder / "tradeoff.svg", tradeoff_svg(table))
@@ -213,29 +211,20 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
     execution = Execution(device=options["device"], batch=options["batch"], offline=options["offline"])
     loaded = registry.create_model(model, {}, execution) if isinstance(model, str) else model
     audited = fields_of(AuditOptions).keys() - {"out", "command"}
-    shared = {name: value for name, value in options.items() if name in audited}
+    shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     shared["suite"] = split_names(options["suite"]) or SUITES
     shared["metrics"] = metric_names(options["metrics"]) or METRICS
-    study = MitigationSweep(
-        loaded, sweep_conditions(mode, chosen, mitigation_options(options)), cast(AuditOptions, shared)
-    )
+    study = MitigationSweep(loaded, sweep_conditions(mode, chosen, mitigation_options(options)), shared)
     audits = [study.audit(condition, Path()) for condition in study.conditions]
     _check_distances(audits[0])
+    tier = audits[0].sample_tier
     identity: dict[str, Json] = {
         "command": "tradeoff",
         "conditions": [dict(audit.identity) for audit in audits],
-        "size": [audits[0].sample_tier.limit, audits[0].sample_tier.samples],
+        "size": [tier.limit, tier.samples],
     }
-    out = options["out"]
-    return TradeoffJob(
-        study=study,
-        strengths=chosen,
-        source=model if isinstance(model, str) else None,
-        identity=identity,
-        folder=Path(out) if out else default_folder("tradeoff", loaded.ref.name, identity),
-        command=options["command"] or f"evenhand tradeoff {loaded.ref.name}",
-        fresh=options["fresh"],
-    )
+    folder = Path(options["out"] or default_folder("tradeoff", loaded.ref.name, identity))
+    return TradeoffJob(options, study, chosen, model if isinstance(model, str) else None, identity, folder)
 
 
 def sweep_conditions(
@@ -252,20 +241,17 @@ def tradeoff_curve(
 ) -> pl.DataFrame:
     """For each attribute and strength the overall bias of both kinds, and both perplexities."""
     columns = ("condition", "attribute", "bias", "estimate", "corrected", "low", "high", "p", "null_reason")
-    overall = distances.filter(pl.col("option") == OVERALL).select(columns)
-    table = overall.with_columns(
-        pl.col("condition").replace_strict(strengths, return_dtype=pl.Float64).alias("strength")
+    table = distances.filter(option=OVERALL).select(
+        *columns, strength=pl.col("condition").replace_strict(strengths, return_dtype=pl.Float64)
     )
     for metric in ("ngrams", "model"):
-        of = price.filter((pl.col("metric") == metric) & (pl.col("output") == "perplexity"))
-        named = of.select(
+        suffixes = {"value": "", "low": "_low", "high": "_high"}
+        perplexity = price.filter(metric=metric, output="perplexity").select(
             "condition",
             "attribute",
-            pl.col("value").alias(f"perplexity_{metric}"),
-            pl.col("low").alias(f"perplexity_{metric}_low"),
-            pl.col("high").alias(f"perplexity_{metric}_high"),
+            *(pl.col(name).alias(f"perplexity_{metric}{suffix}") for name, suffix in suffixes.items()),
         )
-        table = table.join(named, on=["condition", "attribute"], how="left")
+        table = table.join(perplexity, on=["condition", "attribute"], how="left")
     return table.sort("attribute", "bias", "strength")
 
 

@@ -8,17 +8,13 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from evenhand.audits.analysis.base_rate_distances import DistanceRequest, distance_table
-from evenhand.audits.analysis.cut_sensitivity import cut_table, distribution_table
-from evenhand.audits.analysis.example_texts import example_table, explanation_table
 from evenhand.audits.analysis.gaps import NOT_CLUSTERED
 from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table, to_table
 from evenhand.audits.analysis.permutation_checks import CheckMode, PermutationChecker, describe_unconfirmed
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
 from evenhand.audits.analysis.strata import StratumComparer, describe_reversals, find_strata
-from evenhand.core.protocols import Metric
-from evenhand.core.records import MetricInfo, Prompt
+from evenhand.core.records import Prompt
 from evenhand.store.schemas import empty_table
-from evenhand.text.rendering import MaskOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,6 @@ class GroupAnalysis:
     check: CheckMode = "auto"
     distances: Mapping[str, DistanceRequest] = field(default_factory=dict)
     """For each suite that asks for them, the outputs whose distributions are compared."""
-    mask: MaskOption = "paper"
-    """What was masked in the texts that a metric explains."""
 
     def run(
         self, prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], quantities: Sequence[Quantity]
@@ -96,25 +90,3 @@ class GroupAnalysis:
         if strata:
             warnings += describe_reversals(tables["strata"])
         return AnalysisResult(tables, tuple(warnings), tuple(axes))
-
-    def illustrate(
-        self,
-        result: AnalysisResult,
-        infos: Mapping[str, MetricInfo],
-        explaining: Mapping[str, Metric],
-        quantities: Sequence[Quantity],
-        generations: pl.DataFrame,
-        prompts: Mapping[str, Prompt],
-        scores: pl.LazyFrame,
-    ) -> dict[str, pl.DataFrame]:
-        """The tables ``examples``, ``explanations``, ``distributions`` and ``cuts``."""
-        comparer, axes = self.comparer, result.axes
-        examples = example_table(
-            comparer.model, axes, infos, scores, generations, prompts, seed=comparer.seed
-        )
-        return {
-            "examples": examples,
-            "explanations": explanation_table(explaining, examples, generations, prompts, mask=self.mask),
-            "distributions": distribution_table(comparer.model, axes, infos, quantities),
-            "cuts": cut_table(comparer, axes, infos, quantities, result.tables["comparisons"]),
-        }

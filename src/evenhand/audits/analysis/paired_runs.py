@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from evenhand.audits.analysis.quantities import Axis, Ints, Quantity, read_axes
-from evenhand.audits.loaded_run import FinishedRun
+from evenhand.audits.loaded_run import FinishedRun, read_baselines, read_command, read_exploratory
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Prompt
@@ -40,71 +41,15 @@ class PairedRuns:
 def pair_runs(loaded: Sequence[FinishedRun]) -> PairedRuns:
     """The runs joined; what they do not share is left out and listed in the warnings."""
     names = _list_names(loaded)
-    files = all(run.run.manifest["identity"]["command"] == "score" for run in loaded)
-    keyed = [_key_prompts(run, files=files) for run in loaded]
-    paired, rows, notes = _select_common(keyed, names)
-    ids, prompts = _join_prompts(keyed, rows, paired)
-    metrics, doubts = _find_common_metrics(loaded, names)
-    outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
-    quantities = [
-        Quantity(
-            item.metric,
-            item.output,
-            item.kind,
-            np.concatenate([of_run[key].values[at] for of_run, at in zip(outputs, rows, strict=True)]),
-            item.is_primary,
-        )
-        for key, item in outputs[0].items()
-        if item.metric in metrics
+    manifest, files = loaded[0].run.manifest, all(read_command(run.run) == "score" for run in loaded)
+    if files:
+        manifest = {**manifest, "suites": {FILES: next(iter(manifest["suites"].values()))}}
+    keyed = [
+        _key_prompts(run) if files else {key: (key, run.prompts[key]) for key in run.prompts}
+        for run in loaded
     ]
-    first = loaded[0]
-    return PairedRuns(
-        names=names,
-        run=np.repeat(np.arange(len(rows)), [at.size for at in rows]),
-        axes=tuple(read_axes(ids, prompts)),
-        quantities=tuple(quantities),
-        paired=paired,
-        baselines={
-            (FILES if files else suite, axis): name for (suite, axis), name in first.baselines.items()
-        },
-        exploratory={
-            (FILES if files else suite, axis): specs for (suite, axis), specs in first.exploratory.items()
-        },
-        warnings=(*notes, *doubts),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _KeyedRun:
-    """A run whose prompts are known by what they say, not by which file they came from."""
-
-    keys: tuple[str, ...]
-    """The prompt of each text."""
-    prompts: Mapping[str, Prompt]
-
-
-def _key_prompts(loaded: FinishedRun, *, files: bool) -> _KeyedRun:
-    key: dict[str, str] = {}
-    prompts: dict[str, Prompt] = {}
-    for prompt_id, prompt in loaded.prompts.items():
-        key[prompt_id] = prompt.id
-        if files:
-            groups: Json = [[group.axis, group.name] for group in prompt.groups]
-            # A row number pairs nothing: without a prompt column a text has no twin in another file.
-            is_row = prompt.cluster.startswith("row ") and not prompt.text and "cue" not in prompt.meta
-            own: Json = prompt.id if is_row else None
-            parts = [prompt.text, prompt.meta.get("cue"), groups, prompt.cluster, prompt.template_id, own]
-            key[prompt_id] = digest(parts)
-        prompts[key[prompt_id]] = replace(prompt, suite=FILES) if files else prompt
-    return _KeyedRun(tuple(key[prompt_id] for prompt_id in loaded.prompt_ids), prompts)
-
-
-def _select_common(
-    keyed: Sequence[_KeyedRun], names: Sequence[str]
-) -> tuple[dict[str, bool], list[Ints], list[str]]:
-    """Which suites pair, which texts of each run stay, and what is left out."""
-    suites = [{prompt.suite for prompt in run.prompts.values()} for run in keyed]
-    common = set.intersection(*suites)
+    suites = [{prompt.suite for _, prompt in prompts.values()} for prompts in keyed]
+    common = sorted(set.intersection(*suites))
     if not common:
         listed = "; ".join(
             f"{name}: {', '.join(sorted(own))}" for name, own in zip(names, suites, strict=True)
@@ -114,53 +59,90 @@ def _select_common(
             expected="runs of the same suite",
             fix="audit the models on one suite",
         )
-    paired: dict[str, bool] = {}
-    used: set[str] = set()
-    notes: list[str] = []
-    for suite in sorted(common):
-        of_run = [{key for key in set(run.keys) if run.prompts[key].suite == suite} for run in keyed]
-        shared = set.intersection(*of_run)
-        paired[suite] = bool(shared)
-        used |= shared or set.union(*of_run)
-        if not shared:
-            notes.append(
-                f"{suite}: the runs share no prompt, so that they are compared as they are, unpaired"
-            )
-    rows = [np.flatnonzero(np.array([key in used for key in run.keys], dtype=np.bool_)) for run in keyed]
-    for name, run, chosen in zip(names, keyed, rows, strict=True):
-        if lost := len(run.keys) - chosen.size:
-            notes.append(f"{name}: {lost:,} of {len(run.keys):,} texts have prompts that not all runs have")
-    return paired, rows, notes
-
-
-def _join_prompts(
-    keyed: Sequence[_KeyedRun], rows: Sequence[Ints], paired: Mapping[str, bool]
-) -> tuple[list[str], dict[str, Prompt]]:
-    """The prompt of each text of all runs, and the prompts."""
-    ids: list[str] = []
+    texts = pl.concat(
+        [
+            _list_texts(run.prompt_ids, prompts).with_columns(run=pl.lit(number))
+            for number, (run, prompts) in enumerate(zip(loaded, keyed, strict=True))
+        ]
+    )
+    known = texts.filter(pl.col("suite").is_in(common)).with_columns(
+        is_shared=pl.col("run").n_unique().over("key") == len(loaded)
+    )
+    known = known.with_columns(is_paired=pl.col("is_shared").any().over("suite"))
+    # Prompts of a suite that is not paired are those of their run alone.
+    kept = known.filter(pl.col("is_shared") | ~pl.col("is_paired")).with_columns(
+        id=pl.when("is_paired").then("key").otherwise(pl.format("{}:{}", "run", "key"))
+    )
     prompts: dict[str, Prompt] = {}
-    for number, (run, chosen) in enumerate(zip(keyed, rows, strict=True)):
-        keys = [run.keys[row] for row in chosen.tolist()]
-        own: dict[str, str] = {}
-        for key in dict.fromkeys(keys):
-            prompt, own[key] = run.prompts[key], key
-            if not paired[prompt.suite]:
-                own[key] = f"{number}:{key}"
-                prompt = replace(prompt, cluster=f"{number}:{prompt.cluster}")
-            prompts.setdefault(own[key], prompt)
-        ids += map(own.__getitem__, keys)
-    return ids, prompts
+    for name, number, prompt_id, is_paired in (
+        kept.unique("id", maintain_order=True).select("id", "run", "prompt_id", "is_paired").iter_rows()
+    ):
+        prompt = keyed[number][prompt_id][1]
+        prompts[name] = prompt if is_paired else replace(prompt, cluster=f"{number}:{prompt.cluster}")
+    paired_suites = set(kept.filter("is_paired")["suite"])
+    notes = [
+        f"{suite}: the runs share no prompt, so that they are compared as they are, unpaired"
+        for suite in common
+        if suite not in paired_suites
+    ]
+    rows = [kept.filter(pl.col("run") == number)["row"].to_numpy() for number in range(len(loaded))]
+    for name, run, chosen in zip(names, loaded, rows, strict=True):
+        if lost := len(run.prompt_ids) - chosen.size:
+            notes.append(
+                f"{name}: {lost:,} of {len(run.prompt_ids):,} texts have prompts that not all runs have"
+            )
+    metrics, doubts = _find_common_metrics(loaded, names)
+    outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
+    return PairedRuns(
+        names=names,
+        run=kept["run"].cast(pl.Int64).to_numpy(),
+        axes=tuple(read_axes(kept["id"].to_list(), prompts)),
+        quantities=tuple(
+            Quantity(
+                item.metric,
+                item.output,
+                item.kind,
+                np.concatenate([of_run[key].values[at] for of_run, at in zip(outputs, rows, strict=True)]),
+                item.is_primary,
+            )
+            for key, item in outputs[0].items()
+            if item.metric in metrics
+        ),
+        paired={suite: suite in paired_suites for suite in common},
+        baselines=read_baselines(manifest),
+        exploratory=read_exploratory(manifest),
+        warnings=(*notes, *doubts),
+    )
+
+
+def _key_prompts(loaded: FinishedRun) -> dict[str, tuple[str, Prompt]]:
+    """For each prompt of a file what it says, by which files are paired, and the prompt."""
+    prompts: dict[str, tuple[str, Prompt]] = {}
+    for prompt_id, prompt in loaded.prompts.items():
+        groups: Json = [[group.axis, group.name] for group in prompt.groups]
+        # A row number pairs nothing: without a prompt column a text has no twin in another file.
+        is_row = prompt.cluster.startswith("row ") and not prompt.text and "cue" not in prompt.meta
+        own: Json = prompt.id if is_row else None
+        parts = [prompt.text, prompt.meta.get("cue"), groups, prompt.cluster, prompt.template_id, own]
+        prompts[prompt_id] = digest(parts), replace(prompt, suite=FILES)
+    return prompts
+
+
+def _list_texts(prompt_ids: Sequence[str], prompts: Mapping[str, tuple[str, Prompt]]) -> pl.DataFrame:
+    """For each text of a run its row, its prompt, by which it is paired, and its suite."""
+    rows = [(prompt_id, key, prompt.suite) for prompt_id, (key, prompt) in prompts.items()]
+    of_prompt = pl.DataFrame(rows, dict.fromkeys(("prompt_id", "key", "suite"), pl.String), orient="row")
+    texts = pl.DataFrame({"prompt_id": prompt_ids}, {"prompt_id": pl.String}).with_row_index("row")
+    return texts.join(of_prompt, on="prompt_id", how="left", maintain_order="left")
 
 
 def _find_common_metrics(loaded: Sequence[FinishedRun], names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The metrics that every run has in the same version, and a note on the others."""
     common = [spec for spec in loaded[0].infos if all(spec in run.infos for run in loaded)]
     # Two classifiers are meant to differ; two runs of one metric must not.
+    differ = all(run.is_probe for run in loaded)
     same = [
-        spec
-        for spec in common
-        if all(run.is_probe for run in loaded)
-        or len({digest(run.infos[spec].identity()) for run in loaded}) == 1
+        spec for spec in common if differ or len({digest(run.infos[spec].identity()) for run in loaded}) == 1
     ]
     if not same:
         raise InputError(
@@ -168,15 +150,11 @@ def _find_common_metrics(loaded: Sequence[FinishedRun], names: Sequence[str]) ->
             expected="runs with at least one metric of the same version in common",
             fix="score them again with the same metrics",
         )
-    others = sorted({spec for run in loaded for spec in run.infos} - set(common))
-    return same, [
-        *(
-            f"{spec} is left out: not all runs used the same version of it"
-            for spec in common
-            if spec not in same
-        ),
-        *(f"{spec} is left out: not all runs have it" for spec in others),
+    doubts = [
+        f"{spec} is left out: not all runs used the same version of it" for spec in common if spec not in same
     ]
+    others = sorted({spec for run in loaded for spec in run.infos} - set(common))
+    return same, [*doubts, *(f"{spec} is left out: not all runs have it" for spec in others)]
 
 
 def _list_names(loaded: Sequence[FinishedRun]) -> tuple[str, ...]:
