@@ -12,7 +12,7 @@ from evenhand.audits.analysis.permutation_checks import (
     DISAGREES,
     TOO_LONG,
     TOO_MANY,
-    PermutationChecker,
+    check_by_permutation,
     describe_unconfirmed,
 )
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes
@@ -94,12 +94,12 @@ def _supported(clusters=30, **how):
 
 def test_a_supported_gap_is_checked_by_permutation():
     comparer, found, axis, share = _supported()
-    (item,) = PermutationChecker(comparer).run(found, [axis], [share])
+    (item,) = check_by_permutation(comparer, found, [axis], [share])
     assert item.check == AGREES
     assert item.p_permutation == pytest.approx(1 / 2001, rel=3)
-    (again,) = PermutationChecker(comparer).run(found, [axis], [share])
+    (again,) = check_by_permutation(comparer, found, [axis], [share])
     assert again == item
-    (plain,) = PermutationChecker(comparer, "none").run(found, [axis], [share])
+    (plain,) = check_by_permutation(comparer, found, [axis], [share], "none")
     assert (plain.check, plain.p_permutation) == (None, None)
 
 
@@ -107,29 +107,27 @@ def test_a_family_the_arrangements_cannot_speak_for_is_said():
     # Five clusters in both groups have 2^5 = 32 arrangements: no p below 2 / 32, which is above 0.05.
     comparer, found, axis, share = _supported(clusters=5)
     forced = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01})]
-    (item,) = PermutationChecker(comparer).run(forced, [axis], [share])
+    (item,) = check_by_permutation(comparer, forced, [axis], [share])
     assert item.check == TOO_MANY
     large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 2_000_000})]
-    assert PermutationChecker(comparer).run(large, [axis], [share])[0].check == TOO_MANY
+    assert check_by_permutation(comparer, large, [axis], [share])[0].check == TOO_MANY
 
 
 def test_the_family_decides_how_many_arrangements_are_drawn():
     # One supported gap of a thousand: the bar is 0.05 / 1000, and five arrangements at it are 100,000.
     comparer, found, axis, share = _supported()
     large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 1_000})]
-    (item,) = PermutationChecker(comparer).run(large, [axis], [share])
+    (item,) = check_by_permutation(comparer, large, [axis], [share])
     assert item.check == AGREES
     assert item.p_permutation == pytest.approx(1 / 100_001)
 
 
 def test_a_check_that_would_take_long_waits_to_be_asked_for():
     comparer, found, axis, share = _supported()
-    checker = PermutationChecker(comparer, arrangements_used=10**9)
-    assert checker.run(found, [axis], [share])[0].check == TOO_LONG
-    assert (
-        PermutationChecker(comparer, "all", arrangements_used=10**9).run(found, [axis], [share])[0].check
-        == AGREES
-    )
+    (waits,) = check_by_permutation(comparer, found, [axis], [share], budget=0)
+    assert waits.check == TOO_LONG
+    (drawn,) = check_by_permutation(comparer, found, [axis], [share], "all", budget=0)
+    assert drawn.check == AGREES
 
 
 def test_a_check_that_disagrees_is_a_warning():

@@ -10,11 +10,10 @@ import polars as pl
 from evenhand.audits.analysis.base_rate_distances import DistanceRequest, distance_table
 from evenhand.audits.analysis.gaps import NOT_CLUSTERED
 from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table, to_table
-from evenhand.audits.analysis.permutation_checks import CheckMode, PermutationChecker, describe_unconfirmed
+from evenhand.audits.analysis.permutation_checks import CheckMode, check_by_permutation, describe_unconfirmed
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
-from evenhand.audits.analysis.strata import StratumComparer, describe_reversals, find_strata
+from evenhand.audits.analysis.strata import compare_strata, describe_reversals, estimate_strata, find_strata
 from evenhand.core.records import Prompt
-from evenhand.store.schemas import empty_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +58,16 @@ class GroupAnalysis:
             )
             axes = [*plain, *crossed.axes]
             warnings += crossed.left_out
-        comparisons = PermutationChecker(comparer, self.check).run(
-            comparer.comparisons(axes, quantities), axes, quantities
-        )
-        strata = find_strata(prompt_ids, prompts, self.strata) if any(self.strata.values()) else []
-        inside = StratumComparer(comparer) if strata else None
+        compared = comparer.comparisons(axes, quantities)
+        comparisons = check_by_permutation(comparer, compared, axes, quantities, self.check)
+        strata = find_strata(prompt_ids, prompts, self.strata)
         tables = {
             "groups": comparer.groups(axes, quantities),
             "comparisons": to_table(comparisons),
             "omnibus": omnibus_table(comparer, axes, quantities),
             "pairs": to_table(comparer.pairs(plain, quantities) if self.pairs else ()),
-            "strata": inside.comparisons(plain, quantities, strata) if inside else empty_table("strata"),
-            "strata_groups": inside.groups(plain, quantities, strata)
-            if inside
-            else empty_table("strata_groups"),
+            "strata": compare_strata(comparer, plain, quantities, strata),
+            "strata_groups": estimate_strata(comparer, plain, quantities, strata),
         }
         if self.distances:
             tables["distances"] = distance_table(
@@ -87,6 +82,5 @@ class GroupAnalysis:
         if comparer.test in NOT_CLUSTERED:
             warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
         warnings += describe_unconfirmed(comparisons)
-        if strata:
-            warnings += describe_reversals(tables["strata"])
+        warnings += describe_reversals(tables["strata"])
         return AnalysisResult(tables, tuple(warnings), tuple(axes))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -36,85 +37,63 @@ TOO_MANY = f"{_UNCHECKED}the family is too large for the arrangements there are"
 TOO_LONG = f"{_UNCHECKED}a family of this size takes many arrangements; --check all draws them"
 
 
-class _Plan(NamedTuple):
-    """A gap that is checked: against which raw p-value, and by how many arrangements."""
-
-    item: Comparison
-    bar: float
-    resamples: int
-
-
-@dataclass(slots=True)
-class PermutationChecker:
-    """Checks the supported primary gaps of a run by permutation."""
-
-    comparer: GroupComparer
-    check: CheckMode = "auto"
-    arrangements_used: int = 0
-
-    def run(
-        self, items: Sequence[Comparison], axes: Sequence[Axis], quantities: Sequence[Quantity]
-    ) -> list[Comparison]:
-        """The comparisons, those that are supported with the p-value and the verdict of the check."""
-        supported = [
-            not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA
-            for item in items
-        ]
-        if self.check == "none" or self.comparer.test != "cluster" or not any(supported):
-            return list(items)
-        rejected = Counter(item.family for item, is_clear in zip(items, supported, strict=True) if is_clear)
-        by_axis = {(axis.suite, axis.name): axis for axis in axes}
-        by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
-        # What is drawn is decided first, one after the other; the draws then share the cores there are.
-        plans = [
-            self._plan_check(item, rejected[item.family]) if is_clear else item
-            for item, is_clear in zip(items, supported, strict=True)
-        ]
-
-        def check(plan: Comparison | _Plan) -> Comparison:
-            if isinstance(plan, Comparison):
-                return plan
-            item = plan.item
-            return self._run_permutation(
-                plan, by_axis[item.suite, item.axis], by_output[item.metric, item.output]
-            )
-
-        return map_threads(check, plans)
-
-    def _plan_check(self, item: Comparison, rejected: int) -> Comparison | _Plan:
-        """How a gap will be checked, or why it will not be."""
+def check_by_permutation(
+    comparer: GroupComparer,
+    items: Sequence[Comparison],
+    axes: Sequence[Axis],
+    quantities: Sequence[Quantity],
+    mode: CheckMode = "auto",
+    *,
+    budget: int = ARRANGEMENT_BUDGET,
+) -> list[Comparison]:
+    """The comparisons, supported primary ones with the p-value and the verdict of a permutation check."""
+    supported = [
+        not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA for item in items
+    ]
+    if mode == "none" or comparer.test != "cluster" or not any(supported):
+        return list(items)
+    rejected = Counter(item.family for item, is_clear in zip(items, supported, strict=True) if is_clear)
+    by_axis = {(axis.suite, axis.name): axis for axis in axes}
+    by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
+    # What is drawn is decided first, one after the other; the draws then share the cores there are.
+    draws: list[Callable[[], Comparison]] = []
+    for item, is_clear in zip(items, supported, strict=True):
+        if not is_clear:
+            draws.append(partial(replace, item))
+            continue
         # The raw p-value at which the last supported gap of the family still is one.
-        if self.comparer.correction == "holm":
-            bar = ALPHA / (item.family_size - rejected + 1)
-        else:
-            bar = ALPHA * rejected / item.family_size
+        bar = ALPHA * rejected[item.family] / item.family_size
+        if comparer.correction == "holm":
+            bar = ALPHA / (item.family_size - rejected[item.family] + 1)
         resamples = max(LEAST, math.ceil(MIN_TAIL_ARRANGEMENTS / bar))
-        if resamples > MOST:
-            return replace(item, check=TOO_MANY)
-        if self.check == "auto" and self.arrangements_used + resamples * item.n_clusters > ARRANGEMENT_BUDGET:
-            return replace(item, check=TOO_LONG)
-        self.arrangements_used += resamples * item.n_clusters
-        return _Plan(item, bar, resamples)
+        work = resamples * item.n_clusters
+        if resamples > MOST or (mode == "auto" and work > budget):
+            draws.append(partial(replace, item, check=TOO_MANY if resamples > MOST else TOO_LONG))
+            continue
+        budget -= work
+        axis, quantity = by_axis[item.suite, item.axis], by_output[item.metric, item.output]
+        draws.append(partial(_permute, comparer.seed, item, axis, quantity, bar, resamples))
+    return map_threads(lambda draw: draw(), draws)
 
-    def _run_permutation(self, plan: _Plan, axis: Axis, quantity: Quantity) -> Comparison:
-        item, bar, resamples = plan
-        inside, other = split_sides(axis, item.group, item.baseline)
-        values = quantity.values[axis.rows]
-        used = (inside | other) & ~np.isnan(values)
-        rng = make_generator(
-            self.comparer.seed, "check", item.suite, item.axis, item.group, item.metric, item.output
-        )
-        result = cluster_permutation(
-            values[used],
-            inside[used],
-            axis.clusters[used],
-            rng=rng,
-            is_share=quantity.kind == "share",
-            resamples=resamples,
-        )
-        if result.p is None or (result.is_exact and 2 / result.arrangements > bar):
-            return replace(item, p_permutation=result.p, check=TOO_MANY)
-        return replace(item, p_permutation=result.p, check=AGREES if result.p <= bar else DISAGREES)
+
+def _permute(
+    seed: int, item: Comparison, axis: Axis, quantity: Quantity, bar: float, resamples: int
+) -> Comparison:
+    """A gap checked against a raw p-value by so many arrangements."""
+    inside, other = split_sides(axis, item.group, item.baseline)
+    values = quantity.values[axis.rows]
+    used = (inside | other) & ~np.isnan(values)
+    result = cluster_permutation(
+        values[used],
+        inside[used],
+        axis.clusters[used],
+        rng=make_generator(seed, "check", item.suite, item.axis, item.group, item.metric, item.output),
+        is_share=quantity.kind == "share",
+        resamples=resamples,
+    )
+    if result.p is None or (result.is_exact and 2 / result.arrangements > bar):
+        return replace(item, p_permutation=result.p, check=TOO_MANY)
+    return replace(item, p_permutation=result.p, check=AGREES if result.p <= bar else DISAGREES)
 
 
 def describe_unconfirmed(items: Sequence[Comparison]) -> list[str]:

@@ -55,12 +55,18 @@ def find_strata(
     prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], wanted: Mapping[str, Sequence[str]]
 ) -> list[PromptStrata]:
     """The strata of the texts, for each suite by each property it names; fewer than two are none."""
-    listed = [
-        _strata(suite, by, [prompts[prompt_id] for prompt_id in prompt_ids])
-        for suite, properties in wanted.items()
-        for by in properties
-    ]
-    return [strata for strata in listed if len(strata.names) > 1]
+    listed = []
+    for suite, by in ((suite, by) for suite, properties in wanted.items() for by in properties):
+        of_prompt = {
+            key: read_stratum(prompt, by) for key, prompt in prompts.items() if prompt.suite == suite
+        }
+        labels = [of_prompt.get(prompt_id) for prompt_id in prompt_ids]
+        names = tuple(sorted({label for label in labels if label is not None}))
+        number = {name: code for code, name in enumerate(names)}
+        codes = np.array([_NONE if label is None else number[label] for label in labels], dtype=np.int64)
+        if len(names) > 1:
+            listed.append(PromptStrata(suite, by, names, codes))
+    return listed
 
 
 def read_stratum(prompt: Prompt, by: str) -> str | None:
@@ -70,65 +76,67 @@ def read_stratum(prompt: Prompt, by: str) -> str | None:
     return prompt.template_id if by == _TEMPLATE else prompt.fills.get(by)
 
 
-@dataclass(frozen=True, slots=True)
-class StratumComparer:
-    """How the groups of a run are looked at inside strata."""
+def estimate_strata(
+    comparer: GroupComparer,
+    axes: Sequence[Axis],
+    quantities: Sequence[Quantity],
+    properties: Sequence[PromptStrata],
+) -> pl.DataFrame:
+    """The table of per-group estimates inside strata."""
+    tables = [
+        comparer.groups([part], quantities).with_columns(by=pl.lit(strata.by), stratum=pl.lit(name))
+        for strata, axis in product(properties, axes)
+        for name, part in strata.parts(axis)
+    ]
+    return pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *tables])
 
-    comparer: GroupComparer
 
-    def groups(
-        self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
-    ) -> pl.DataFrame:
-        """The table of per-group estimates inside strata."""
-        tables = [
-            self.comparer.groups([part], quantities).with_columns(by=pl.lit(strata.by), stratum=pl.lit(name))
-            for strata in properties
-            for axis in axes
-            for name, part in strata.parts(axis)
-        ]
-        return pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *tables])
+def compare_strata(
+    comparer: GroupComparer,
+    axes: Sequence[Axis],
+    quantities: Sequence[Quantity],
+    properties: Sequence[PromptStrata],
+) -> pl.DataFrame:
+    """The table of gaps inside strata, each property corrected as families of its own."""
+    comparisons: list[Comparison] = []
+    known: list[dict[str, object]] = []
+    for strata, axis, quantity in product(properties, axes, quantities):
+        if axis.suite != strata.suite:
+            continue
+        for whole in comparer.compare_axis(axis, quantity):
+            adjusted, disagrees = _adjust(comparer, axis, quantity, strata, whole)
+            comparisons.append(adjusted)
+            known.append({"by": strata.by, "stratum": ADJUSTED, "disagrees": disagrees})
+        for name, part in strata.parts(axis):
+            inside = comparer.compare_axis(part, quantity)
+            comparisons += [replace(comparison, exploratory=True) for comparison in inside]
+            known += [{"by": strata.by, "stratum": name, "disagrees": False}] * len(inside)
+    roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
+    corrected = comparer.correct(comparisons, roles)
+    rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
+    return pl.DataFrame(rows, schema=dict(STRATA))
 
-    def comparisons(
-        self, axes: Sequence[Axis], quantities: Sequence[Quantity], properties: Sequence[PromptStrata]
-    ) -> pl.DataFrame:
-        """The table of gaps inside strata, each property corrected as families of its own."""
-        comparisons: list[Comparison] = []
-        known: list[dict[str, object]] = []
-        for strata in properties:
-            for axis, quantity in product((axis for axis in axes if axis.suite == strata.suite), quantities):
-                for whole in self.comparer.compare_axis(axis, quantity):
-                    adjusted, disagrees = self._adjust(axis, quantity, strata, whole)
-                    comparisons.append(adjusted)
-                    known.append({"by": strata.by, "stratum": ADJUSTED, "disagrees": disagrees})
-                for name, part in strata.parts(axis):
-                    inside = self.comparer.compare_axis(part, quantity)
-                    comparisons += [replace(comparison, exploratory=True) for comparison in inside]
-                    known += [{"by": strata.by, "stratum": name, "disagrees": False}] * len(inside)
-        roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
-        corrected = self.comparer.correct(comparisons, roles)
-        rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
-        return pl.DataFrame(rows, schema=dict(STRATA))
 
-    def _adjust(
-        self, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison
-    ) -> tuple[Comparison, bool]:
-        """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
-        inside, other = split_sides(axis, whole.group, whole.baseline)
-        values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
-        used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
-        contrast = stratified_difference(
-            values[used],
-            inside[used],
-            codes[used],
-            axis.clusters[used],
-            is_share=quantity.kind == "share",
-            level=self.comparer.level,
-        )
-        gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
-        sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
-        without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
-        known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
-        return replace(whole, **without, **known, exploratory=True), contrast.disagrees
+def _adjust(
+    comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison
+) -> tuple[Comparison, bool]:
+    """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
+    inside, other = split_sides(axis, whole.group, whole.baseline)
+    values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
+    used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
+    contrast = stratified_difference(
+        values[used],
+        inside[used],
+        codes[used],
+        axis.clusters[used],
+        is_share=quantity.kind == "share",
+        level=comparer.level,
+    )
+    gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
+    sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
+    without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
+    known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
+    return replace(whole, **without, **known, exploratory=True), contrast.disagrees
 
 
 def describe_reversals(table: pl.DataFrame) -> list[str]:
@@ -141,11 +149,3 @@ def describe_reversals(table: pl.DataFrame) -> list[str]:
     ]
     left = reversed_gaps.height - len(warnings)
     return [*warnings, *([f"{left:,} more gaps are contradicted by their strata"] if left else [])]
-
-
-def _strata(suite: str, by: str, prompts: Sequence[Prompt]) -> PromptStrata:
-    labels = [read_stratum(prompt, by) if prompt.suite == suite else None for prompt in prompts]
-    names = tuple(sorted({label for label in labels if label is not None}))
-    number = {name: code for code, name in enumerate(names)}
-    codes = np.array([_NONE if label is None else number[label] for label in labels], dtype=np.int64)
-    return PromptStrata(suite, by, names, codes)
