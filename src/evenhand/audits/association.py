@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 
 import polars as pl
 
@@ -39,93 +38,78 @@ ALIASES: Final[Mapping[str, str]] = {
 """Short names of published lists, lower-case, to those of pairs."""
 _CLEAR: Final = 0.05
 
-Row = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class CorpusAssociation:
-    """How a corpus run and a probe run are compared."""
-
-    level: float = 0.95
-    seed: int = 0
-
-    def build(self, corpus: Run, probe: Run) -> dict[str, pl.DataFrame]:
-        """``associations``, a row per cell, and ``agreements``, a row per corpus and set of pairs."""
-        view = probe.manifest["view"]
-        measures = probe.table("measures").filter(
-            pl.col("pairs") == view["pairs"], pl.col("score") == view["score"]
+def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.DataFrame]:
+    """``associations``, a row per cell, and ``agreements``, a row per corpus and set of pairs."""
+    view = probe.manifest["view"]
+    measures = probe.table("measures").filter(pairs=view["pairs"], score=view["score"])
+    cooccurrence = corpus.table("cooccurrence")
+    corpora = cooccurrence["corpus"].unique(maintain_order=True).to_frame()
+    cells = corpora.join(measures.rename({"corpus": "pair_corpus"}), how="cross", maintain_order="left_right")
+    keys = ["corpus", "axis", "emotion", "key"]
+    named = cooccurrence.with_columns(_normalised("group")).unique(keys, keep="last")
+    for side in ("a", "b"):
+        of_side = named.select(
+            *keys,
+            pl.col("percent").alias(f"percent_{side}"),
+            pl.col("odds_ratio").alias(f"odds_ratio_{side}"),
         )
-        cells: list[Row] = []
-        for name, part in corpus.table("cooccurrence").group_by("corpus", maintain_order=True):
-            of_group = {
-                (row["axis"], normalise_group(row["group"]), row["emotion"]): row
-                for row in part.iter_rows(named=True)
-            }
-            for row in measures.iter_rows(named=True):
-                axis, emotion = row["axis"], row["emotion"]
-                first, second = (
-                    of_group.get((axis, normalise_group(row[side]), emotion))
-                    for side in ("group_a", "group_b")
-                )
-                if first is not None and second is not None:
-                    cells.append(_cell(str(name[0]), row, first, second))
-        if not cells:
-            raise InputError(
-                "the two runs share no pair of groups with an emotion",
-                expected="a corpus run and a probe run with groups and emotions of the same names",
-                fix="compare the `group` column of cooccurrence.parquet with that of measures.parquet",
-            )
-        associations = pl.DataFrame(cells, schema=dict(ASSOCIATIONS))
-        parts = associations.group_by("corpus", "pair_corpus", "model", maintain_order=True)
-        rows = [self._agreement(part) for _, part in parts]
-        return {"associations": associations, "agreements": pl.DataFrame(rows, schema=dict(AGREEMENTS))}
-
-    def _agreement(self, part: pl.DataFrame) -> Row:
-        """How far both lean the same way; the emotions of one pair of groups belong together."""
-        known = part.filter(pl.col("same_direction").is_not_null())
-        names = {name: str(part[name][0]) for name in ("corpus", "pair_corpus", "model")}
-        clusters = known.select(pl.concat_str("axis", "group_a", "group_b", separator="/")).to_series()
-        ids = clusters.to_list()
-        rng = derive_seed(self.seed, "association", *names.values())
-        rho = spearman(
-            known["corpus_difference"].to_numpy(), known["acs"].to_numpy(), ids, rng=rng, level=self.level
+        cells = cells.with_columns(_normalised(f"group_{side}"))
+        cells = cells.join(of_side, on=keys, maintain_order="left")
+    if cells.is_empty():
+        raise InputError(
+            "the two runs share no pair of groups with an emotion",
+            expected="a corpus run and a probe run with groups and emotions of the same names",
+            fix="compare the `group` column of cooccurrence.parquet with that of measures.parquet",
         )
-        same = known["same_direction"].cast(pl.Float64).to_numpy()
-        share = cluster_bootstrap_mean(same, ids, rng=rng, resamples=2_000, level=self.level)
-        return {
-            **names,
-            "rho": rho.value,
-            "rho_low": rho.low,
-            "rho_high": rho.high,
-            "same": int(same.sum()),
-            "n": known.height,
-            "n_clusters": len(set(ids)),
-            "share": share.value,
-            "share_low": share.low,
-            "share_high": share.high,
-            "level": self.level,
-            "null_reason": rho.null_reason or share.null_reason,
-        }
+    gap, acs = pl.col("corpus_difference"), pl.col("acs")
+    is_away = ~pl.lit(0.0).is_between("difference_low", "difference_high")
+    associations = (
+        cells.with_columns(corpus_difference=pl.col("percent_b") - pl.col("percent_a"))
+        .with_columns(
+            is_clear=((pl.col("p_adjusted") <= _CLEAR) & is_away).fill_null(False),
+            same_direction=pl.when(gap != 0, acs != 0).then((gap > 0) == (acs > 0)),
+            null_reason=pl.when((gap == 0).fill_null(True))
+            .then(pl.lit("no association in the corpus"))
+            .when((acs == 0).fill_null(True))
+            .then(pl.lit("no ACS")),
+        )
+        .select(list(ASSOCIATIONS))
+        .cast(dict(ASSOCIATIONS))
+    )
+    parts = associations.group_by("corpus", "pair_corpus", "model", maintain_order=True)
+    rows = [_agreement(part, level) for _, part in parts]
+    return {"associations": associations, "agreements": pl.DataFrame(rows, schema=dict(AGREEMENTS))}
 
 
-def _cell(corpus: str, row: Row, first: Row, second: Row) -> Row:
-    a, b = first["percent"], second["percent"]
-    gap, acs = None if a is None or b is None else b - a, row["acs"]
-    adjusted, low, high = (row[name] for name in ("p_adjusted", "difference_low", "difference_high"))
-    is_tested = None not in (adjusted, low, high)
-    names = ("model", "axis", "group_a", "group_b", "emotion", "acs", "difference", "p_adjusted")
+def _normalised(column: str) -> pl.Expr:
+    """The names of groups as they are compared."""
+    return pl.col(column).map_elements(normalise_group, return_dtype=pl.String).alias("key")
+
+
+def _agreement(part: pl.DataFrame, level: float) -> dict[str, object]:
+    """How far both lean the same way; the emotions of one pair of groups belong together."""
+    known = part.drop_nulls("same_direction")
+    names = {name: str(part[name][0]) for name in ("corpus", "pair_corpus", "model")}
+    ids = known.select(pl.concat_str("axis", "group_a", "group_b", separator="/")).to_series().to_list()
+    rng = derive_seed(0, "association", *names.values())
+    sides = (known[name].to_numpy() for name in ("corpus_difference", "acs"))
+    rho = spearman(*sides, ids, rng=rng, level=level)
+    same = known["same_direction"].cast(pl.Float64).to_numpy()
+    share = cluster_bootstrap_mean(same, ids, rng=rng, resamples=2_000, level=level)
     return {
-        "corpus": corpus,
-        "pair_corpus": row["corpus"],
-        **{name: row[name] for name in names},
-        "percent_a": a,
-        "percent_b": b,
-        "corpus_difference": gap,
-        "odds_ratio_a": first["odds_ratio"],
-        "odds_ratio_b": second["odds_ratio"],
-        "is_clear": is_tested and adjusted <= _CLEAR and not low <= 0 <= high,
-        "same_direction": (gap > 0) == (acs > 0) if gap and acs else None,
-        "null_reason": "no association in the corpus" if not gap else None if acs else "no ACS",
+        **names,
+        "rho": rho.value,
+        "rho_low": rho.low,
+        "rho_high": rho.high,
+        "same": int(same.sum()),
+        "n": known.height,
+        "n_clusters": len(set(ids)),
+        "share": share.value,
+        "share_low": share.low,
+        "share_high": share.high,
+        "level": level,
+        "null_reason": rho.null_reason or share.null_reason,
     }
 
 
@@ -162,7 +146,7 @@ def prepare(*runs: Run, **options: Unpack[CompareOptions]) -> RunJob:
         "level": level,
     }
     names = "-".join(str(run.manifest["name"]) for run in runs)
-    folder = Path(options["out"]) if options["out"] else default_folder("compare", names, identity)
+    folder = Path(options["out"] or default_folder("compare", names, identity))
     command = options["command"] or f"evenhand compare {' '.join(str(run.path) for run in runs)}"
     return RunJob(
         title="compare a corpus and a classifier",
@@ -196,6 +180,6 @@ def _associate(
             warnings=[],
             ended=None,
         )
-        for name, table in CorpusAssociation(level=level).build(corpus, probe).items():
+        for name, table in associate(corpus, probe, level=level).items():
             folder.write(name, table)
             record[name] = table.height

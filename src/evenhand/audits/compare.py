@@ -81,7 +81,7 @@ def _prepare_texts(runs: tuple[Run, ...], options: CompareOptions) -> RunJob:
         "compare": {"level": level, "correction": correction},
     }
     names = "-".join(str(run.manifest["name"]) for run in runs)
-    folder = Path(options["out"]) if options["out"] else default_folder("compare", names, identity)
+    folder = Path(options["out"] or default_folder("compare", names, identity))
     command = options["command"] or f"evenhand compare {' '.join(str(run.path) for run in runs)}"
     first, *others = (f"{run.manifest['name']} ({run.path})" for run in runs)
     return RunJob(

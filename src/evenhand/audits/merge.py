@@ -55,7 +55,7 @@ def prepare(*runs: Run | Path | str, **options: Unpack[MergeOptions]) -> RunJob:
         for run in parts[1:]:
             _check_alike(parts[0], run)
         identity, name = _identity(parts[0]), str(parts[0].manifest["name"])
-        folder = Path(options["out"]) if options["out"] else default_folder("audit", name, identity)
+        folder = Path(options["out"] or default_folder("audit", name, identity))
         sources = tuple(sorted(parts, key=lambda run: int(run.manifest["identity"]["slice"][0])))
         return RunJob(
             title=f"merge {len(parts)} parts of {name}",
