@@ -14,8 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.audits.analysis.gaps import GapSide
-from evenhand.audits.analysis.group_comparison import split_sides
+from evenhand.audits.analysis.group_comparison import GapSide, split_sides
 from evenhand.audits.analysis.paired_runs import FILES
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
 from evenhand.audits.loaded_run import FinishedRun, check_has_comparisons, load_run, read_command

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from evenhand.audits.analysis.gaps import GapSide, effect_sizes, estimate_gap
-from evenhand.audits.analysis.group_comparison import GroupComparer
+from evenhand.audits.analysis.group_comparison import GapSide, GroupComparer, effect_sizes, estimate_gap
 from evenhand.audits.analysis.quantities import Axis, Quantity
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from evenhand.audits.analysis.base_rate_distances import DistanceRequest, distance_table
-from evenhand.audits.analysis.gaps import NOT_CLUSTERED
-from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table, to_table
+from evenhand.audits.analysis.group_comparison import NOT_CLUSTERED, GroupComparer, omnibus_table, to_table
 from evenhand.audits.analysis.permutation_checks import CheckMode, check_by_permutation, describe_unconfirmed
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
 from evenhand.audits.analysis.strata import compare_strata, describe_reversals, estimate_strata, find_strata

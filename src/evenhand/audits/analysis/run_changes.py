@@ -9,8 +9,13 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.gaps import GapSide
-from evenhand.audits.analysis.group_comparison import GroupComparer, gap_fields, split_sides, to_table
+from evenhand.audits.analysis.group_comparison import (
+    GapSide,
+    GroupComparer,
+    gap_fields,
+    split_sides,
+    to_table,
+)
 from evenhand.audits.analysis.paired_runs import PairedRuns
 from evenhand.audits.analysis.quantities import Axis, Flags, Quantity
 from evenhand.core.records import ALL, Comparison
