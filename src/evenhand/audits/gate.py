@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack, get_args
 
@@ -17,15 +17,13 @@ from evenhand.audits.analysis.gate_rules import (
     check_gaps,
     reversals,
 )
-from evenhand.audits.analysis.paired_runs import pair_runs
 from evenhand.audits.analysis.run_changes import RunComparer
-from evenhand.audits.loaded_run import check_has_comparisons, load_run
+from evenhand.audits.loaded_run import check_has_comparisons, load_run, pair_runs, read_comparisons
 from evenhand.audits.options import GateOptions
 from evenhand.audits.report.gate_formats import to_annotations, to_junit
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
-from evenhand.core.records import Comparison
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.run import Run, run_errors
 
@@ -95,9 +93,7 @@ def _run_gate(run: Run | Path | str, options: GateOptions) -> GateResult:
     earlier = options.get("baseline_run") or settings["baseline_run"]
     rules = _rules(options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier)
     level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
-    names = [field.name for field in fields(Comparison)]
-    rows = [Comparison(**row) for row in opened.table("comparisons").select(names).iter_rows(named=True)]
-    checks = check_gaps([rule for rule in rules if rule.kind == "gap"], rows)
+    checks = check_gaps([rule for rule in rules if rule.kind == "gap"], read_comparisons(opened))
     warnings: tuple[str, ...] = ()
     loaded = None
     if earlier is not None:
@@ -108,8 +104,7 @@ def _run_gate(run: Run | Path | str, options: GateOptions) -> GateResult:
         warnings = (*joined.warnings, *reversals(checks))
     if any(check.verdict == "cannot tell" for check in checks):
         checks = add_required_growth(checks, loaded or load_run(opened), level=level)
-    strict = options.get("strict")
-    strict = settings["strict"] if strict is None else strict
+    strict = settings["strict"] if options.get("strict") is None else options["strict"]
     result = GateResult(opened, tuple(checks), strict, level, warnings)
     if path := options["junit"]:
         write_text(Path(path), result.junit())

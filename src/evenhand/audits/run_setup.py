@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.audits.analysis.strata import read_stratum
+from evenhand.audits.analysis.group_analysis import read_stratum
 from evenhand.config import RunConfig
 from evenhand.core import registry
 from evenhand.core.digests import Json

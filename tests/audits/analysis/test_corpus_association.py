@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from tests.probes.probe_files import pairs_file, predictions_file
 
-from evenhand.audits.association import associate, normalise_group, prepare
-from evenhand.audits.compare import compare
+from evenhand.audits.compare import associate, compare, normalise_group, prepare
 from evenhand.core.errors import EvenhandError
 from evenhand.corpus.scan import scan_corpus
 from evenhand.probes.probe import probe
@@ -126,9 +125,9 @@ def test_runs_that_share_nothing_are_refused(tmp_path: Path) -> None:
         "of measures.parquet."
     )
     with pytest.raises(EvenhandError) as raised:
-        prepare(corpus, corpus)
+        prepare(corpus, corpus, run)
     assert str(raised.value) == (
-        "runs of corpus, corpus. Expected: one corpus run and one probe run. Fix: compare several "
+        "runs of corpus, corpus, probe. Expected: one corpus run and one probe run. Fix: compare several "
         "corpora "
         "by scanning them in one run."
     )

@@ -5,16 +5,16 @@ import polars as pl
 import pytest
 from scipy import stats as scipy_stats
 
-from evenhand.audits.analysis.group_analysis import GroupAnalysis
-from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table
-from evenhand.audits.analysis.permutation_checks import (
+from evenhand.audits.analysis.group_analysis import (
     AGREES,
     DISAGREES,
     TOO_LONG,
     TOO_MANY,
+    GroupAnalysis,
     check_by_permutation,
     describe_unconfirmed,
 )
+from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes
 from evenhand.core.records import REST, Group, Prompt
 from evenhand.stats.contrasts import clustered_omnibus

@@ -4,9 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.audits.analysis.group_comparison import GroupComparer
-from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
-from evenhand.audits.analysis.strata import (
+from evenhand.audits.analysis.group_analysis import (
     PromptStrata,
     compare_strata,
     describe_reversals,
@@ -14,6 +12,8 @@ from evenhand.audits.analysis.strata import (
     find_strata,
     read_stratum,
 )
+from evenhand.audits.analysis.group_comparison import GroupComparer
+from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
 from evenhand.core.records import ALL, REST, Group, Prompt
 from evenhand.store.schemas import ADJUSTED
 

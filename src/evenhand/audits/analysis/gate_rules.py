@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from evenhand.audits.analysis.run_changes import RunChange
 from evenhand.audits.loaded_run import FinishedRun
-from evenhand.audits.power import ObservedGap, SampleSizePlanner
+from evenhand.audits.power import SampleSizePlanner
 from evenhand.core.errors import InputError
 from evenhand.core.records import Comparison
 from evenhand.stats.contrasts import SHARES
@@ -281,12 +281,10 @@ def _select_covered(rule: GateRule, items: Sequence[_Item]) -> list[_Item]:
 
 def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | None:
     """The growth at which the interval would leave the limit on the side where the gap is."""
-    if check.verdict != "cannot tell" or check.estimate is None or check.low is None or check.high is None:
+    if check.verdict != "cannot tell" or check.estimate is None:
         return None
     size = check.estimate if check.rule.kind == "worse" else abs(check.estimate)
-    names = (check.suite, check.axis, check.group, check.baseline, check.metric, check.output)
-    observed = ObservedGap(*names, check.low, check.high, check.n_clusters)
-    growth = planner.plan_growth(observed, distance=abs(size - check.rule.limit))
+    growth = planner.plan_growth(check, distance=abs(size - check.rule.limit))
     if growth is None:
         return None
     if growth.clusters is None or growth.clusters > _MOST:

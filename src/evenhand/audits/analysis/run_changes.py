@@ -16,8 +16,8 @@ from evenhand.audits.analysis.group_comparison import (
     split_sides,
     to_table,
 )
-from evenhand.audits.analysis.paired_runs import PairedRuns
 from evenhand.audits.analysis.quantities import Axis, Flags, Quantity
+from evenhand.audits.loaded_run import PairedRuns
 from evenhand.core.records import ALL, Comparison
 from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.corrections import Correction, correct_by_family
