@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack, cast
@@ -17,7 +17,7 @@ from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, fields_of
 from evenhand.core.protocols import Model, Progress, ResolvesSpec
-from evenhand.core.records import Completion, GenerationSpec, Request
+from evenhand.core.records import GenerationSpec, Request
 from evenhand.core.registry import Option
 from evenhand.run_options import AuditOptions
 from evenhand.store.run import Run
@@ -91,14 +91,16 @@ class DebiasJob:
         requests = [
             Request(digest([prompt]), prompt, tuple(range(self.spec.samples))) for prompt in self.prompts
         ]
-        written = _generate_all(self.mitigated_model, requests, self.spec)
-        own = _generate_all(self.plain_model, requests, self.spec) if self.vanilla else {}
+        models = [self.mitigated_model, *([self.plain_model] if self.vanilla else [])]
+        written, *own = (
+            {(done.request_id, done.sample): done for done in model.generate(requests, self.spec)}
+            for model in models
+        )
         texts = []
         for item in requests:
             for sample in item.samples:
-                text, vanilla = written[item.id, sample], own.get((item.id, sample))
-                plain = vanilla.text if vanilla else None
-                texts.append(WrittenText(item.text, sample, text.text, plain, text.failure))
+                text, vanilla = written[item.id, sample], own[0][item.id, sample].text if own else None
+                texts.append(WrittenText(item.text, sample, text.text, vanilla, text.failure))
         return DebiasResult(tuple(texts), None)
 
 
@@ -171,9 +173,3 @@ def _check_used(options: DebiasOptions) -> None:
             expected=f"{', '.join(flags.values())} only for {other}s",
             fix=f"leave it out, or give --{other}",
         )
-
-
-def _generate_all(
-    model: Model, requests: Sequence[Request], spec: GenerationSpec
-) -> dict[tuple[str, int], Completion]:
-    return {(item.request_id, item.sample): item for item in model.generate(requests, spec)}

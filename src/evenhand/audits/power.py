@@ -57,9 +57,10 @@ class SampleSizePlanner:
         With the wanted power, if the true gap is the one seen. None for a gap without an interval, and for an
         axis the run does not have.
         """
-        axis, quantity = self._axes.get((seen.suite, seen.axis)), self._quantities[seen.metric, seen.output]
+        axis = self._axes.get((seen.suite, seen.axis))
         if axis is None or seen.low is None or seen.high is None:
             return None
+        quantity = self._quantities[seen.metric, seen.output]
         sides = split_sides(axis, seen.group, seen.baseline)
         group, other = (GapSide.of(quantity, axis, rows) for rows in sides)
         df = max(1.0, seen.n_clusters - 1)

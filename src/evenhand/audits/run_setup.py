@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,10 +123,12 @@ def find_metrics(
 ) -> dict[str, Metric]:
     """The metrics by the spec that names them in tables: objects as they are, names from the registry."""
     listed = () if given is None or isinstance(given, str) else given
-    objects = {item.info.name: item for item in listed if not isinstance(item, str)}
-    others = split_names([item for item in listed if isinstance(item, str)]) or ()
+    named = split_names([item for item in listed if isinstance(item, str)]) or ()
+    objects: dict[str, Metric] = {}
     for item in listed:
-        if not isinstance(item, str) and (objects[item.info.name] is not item or item.info.name in others):
+        if not isinstance(item, str) and (
+            objects.setdefault(item.info.name, item) is not item or item.info.name in named
+        ):
             raise InputError(
                 f"two metrics are called {item.info.name!r}",
                 expected="a name each: scores and tables are found by it",
@@ -151,14 +153,13 @@ def check_baselines(
     given: Mapping[str, str], axes: Collection[str], find_groups: Callable[[str], Collection[str]]
 ) -> None:
     """An error for a baseline of an axis that does not exist, or one that no text belongs to."""
-    for axis in given:
+    for axis, baseline in given.items():
         if axis not in axes:
             raise InputError(
                 f"--baseline names the axis {axis!r}, which no prompt has",
                 expected=", ".join(sorted(axes)),
                 fix="use one of these axes",
             )
-    for axis, baseline in given.items():
         groups = find_groups(axis)
         if baseline not in (*groups, REST, ALL):
             raise InputError(
@@ -185,12 +186,8 @@ def open_run(
     path: Path, identity: Mapping[str, Json], *, fresh: bool
 ) -> Iterator[tuple[RunFolder, ContentCache]]:
     """The locked run folder and the cache, for as long as a run works in them."""
-    cache = ContentCache()
-    try:
-        with RunFolder(path, identity=identity, fresh=fresh) as folder:
-            yield folder, cache
-    finally:
-        cache.close()
+    with closing(ContentCache()) as cache, RunFolder(path, identity=identity, fresh=fresh) as folder:
+        yield folder, cache
 
 
 def add_earlier_metrics(
@@ -251,10 +248,8 @@ def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool 
     """The actors of a run; None where it works in this process."""
     options = settings.options
     if options["engine"] == "local":
-        if options["address"]:
-            _log.warning(
-                "the address %s is for --engine ray: the work is done on this machine", options["address"]
-            )
+        if address := options["address"]:
+            _log.warning("the address %s is for --engine ray: the work is done on this machine", address)
         if options["workers"]:
             _log.warning("--workers is for --engine ray: the work is done in this process")
         return None
@@ -269,9 +264,6 @@ def describe_engine(settings: RunConfig) -> list[str]:
     options = settings.options
     if options["engine"] == "local":
         return []
-    workers = (
-        format_count(options["workers"], "worker")
-        if options["workers"]
-        else "a worker a GPU, or a few cores each"
-    )
-    return [f"engine  {options['engine']} at {options['address'] or 'this machine'}, {workers}"]
+    count, place = options["workers"], options["address"] or "this machine"
+    workers = format_count(count, "worker") if count else "a worker a GPU, or a few cores each"
+    return [f"engine  {options['engine']} at {place}, {workers}"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Unpack, cast
 
 import polars as pl
+from markupsafe import Markup
 
 from evenhand.audits.audit import AuditJob
 from evenhand.audits.debias import MODES, check_mode, mitigation_options
@@ -29,7 +29,7 @@ from evenhand.core.options import checks_options, fields_of, split_names
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import Option
-from evenhand.report.charts import AxisScale
+from evenhand.report.charts import Plot, element
 from evenhand.report.wording import escape_markdown
 from evenhand.run_options import AuditOptions
 from evenhand.stats.base_rates import OVERALL
@@ -59,17 +59,62 @@ def tradeoff_markdown(table: pl.DataFrame) -> str:
 def tradeoff_svg(table: pl.DataFrame) -> str:
     """A panel for each attribute: perplexity to the right, bias upwards, one point a strength."""
     attributes = table["attribute"].unique(maintain_order=True).to_list()
-    panels = [
-        _panel(table.filter(pl.col("attribute") == attribute), attribute, place)
-        for place, attribute in enumerate(attributes)
-    ]
-    height = len(attributes) * (_HEIGHT + 80)
     # A ground of its own: on a dark page black letters would not be seen.
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH + 140} {height}" role="img" '
-        'font-family="sans-serif" font-size="11"><title>Bias beyond chance against perplexity, by strength'
-        f'</title><rect width="100%" height="100%" fill="#ffffff"/>{"".join(panels)}</svg>\n'
+    parts = [element("rect", width="100%", height="100%", fill="#ffffff")]
+    for place, attribute in enumerate(attributes):
+        parts += _draw_panel(table.filter(attribute=attribute), attribute, _TOP + place * (_HEIGHT + 80))
+    drawing = element(
+        "svg",
+        element("title", "Bias beyond chance against perplexity, by strength"),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {_WIDTH + 140} {len(attributes) * (_HEIGHT + 80)}",
+        role="img",
+        font_family="sans-serif",
+        font_size=11,
     )
+    return f"{drawing}\n"
+
+
+def _draw_panel(rows: pl.DataFrame, attribute: str, top: float) -> list[Markup]:
+    title = element("text", attribute, x=_LEFT, y=top - 18, font_weight="bold")
+    known = rows.drop_nulls(["corrected", "perplexity_ngrams"])
+    if known.is_empty():
+        return [title, element("text", "Not drawn: bias or perplexity is not known.", x=_LEFT, y=top + 10)]
+    bias = pl.concat([known[name].drop_nulls() for name in ("corrected", "low", "high")])
+    plot = Plot(
+        x=_widen(known["perplexity_ngrams"]),
+        y=_widen([0.0, _LEAST, *bias]),
+        width=_WIDTH,
+        height=_HEIGHT,
+        left=_LEFT,
+        top=top,
+    )
+    ends = {"low": f"{plot.x[0]:.1f}", "high": f"{plot.x[1]:.1f}"}
+    ends |= {"bottom": f"{plot.y[0]:.3f}", "top": f"{plot.y[1]:.3f}"}
+    frame = plot.frame(**ends, across="perplexity (n-grams)", upward="bias beyond chance")
+    parts = [title, frame, plot.level(0.0, stroke="#17191d", stroke_dasharray="3 3")]
+    for number, (name, colour) in enumerate(_COLOURS.items()):
+        points = known.filter(bias=name)
+        for row in points.iter_rows(named=True):
+            x, y = row["perplexity_ngrams"], row["corrected"]
+            left, upper = plot.at(x, y)
+            if row["low"] is not None:
+                interval = (x, row["low"]), (x, row["high"])
+                parts.append(plot.segment(*interval, stroke=colour, opacity=0.5))
+            parts.append(plot.dot(x, y, size=3.5, fill=colour))
+            parts.append(element("text", f"{row['strength']:g}", x=left + 5, y=upper - 5, fill=colour))
+        if not points.is_empty():
+            key = {"x": _LEFT + _WIDTH + 10, "y": top + 12 + 16 * number}
+            parts.append(element("text", name, **key, fill=colour))
+    return parts
+
+
+def _widen(values: Sequence[float] | pl.Series) -> tuple[float, float]:
+    """The range of values with a margin on either side."""
+    low, high = float(min(values)), float(max(values))
+    margin = (high - low) * 0.08 or 0.5
+    return low - margin, high + margin
 
 
 def _line(row: Row) -> str:
@@ -87,59 +132,6 @@ def _line(row: Row) -> str:
         _number(row["perplexity_model"], 1),
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _panel(rows: pl.DataFrame, attribute: str, place: int) -> str:
-    known = rows.drop_nulls(["corrected", "perplexity_ngrams"])
-    title = f'<text x="0" y="-14" font-weight="bold">{escape(attribute)}</text>'
-    shift = f'<g transform="translate({_LEFT},{_TOP + place * (_HEIGHT + 80)})">{title}'
-    if known.is_empty():
-        return f'{shift}<text y="10">Not drawn: bias or perplexity is not known.</text></g>'
-    across = _scale(known["perplexity_ngrams"].to_list())
-    upward = _scale(
-        [0.0, _LEAST, *known["corrected"], *known["low"].drop_nulls(), *known["high"].drop_nulls()]
-    )
-    series = [
-        _series(known.filter(pl.col("bias") == bias), colour, across, upward, number)
-        for number, (bias, colour) in enumerate(_COLOURS.items())
-    ]
-    zero = _HEIGHT - _HEIGHT * upward.at(0.0) / 100
-    axes = (
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="none" stroke="#c9ccd1"/>'
-        f'<line x2="{_WIDTH}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="#17191d" stroke-dasharray="3 3"/>'
-        f'<text x="-6" y="10" text-anchor="end">{upward.high:.3f}</text>'
-        f'<text x="-6" y="{_HEIGHT}" text-anchor="end">{upward.low:.3f}</text>'
-        f'<text y="{_HEIGHT + 16}">{across.low:.1f}</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">{across.high:.1f}</text>'
-        f'<text x="{_WIDTH / 2}" y="{_HEIGHT + 30}" text-anchor="middle">perplexity (n-grams)</text>'
-        f'<text transform="translate(-44,{_HEIGHT / 2}) rotate(-90)" text-anchor="middle">bias beyond chance'
-        "</text>"
-    )
-    return f"{shift}{axes}{''.join(series)}</g>"
-
-
-def _series(rows: pl.DataFrame, colour: str, across: AxisScale, upward: AxisScale, number: int) -> str:
-    if rows.is_empty():
-        return ""
-    points = []
-    for row in rows.iter_rows(named=True):
-        x = _WIDTH * across.at(row["perplexity_ngrams"]) / 100
-        y = _HEIGHT - _HEIGHT * upward.at(row["corrected"]) / 100
-        if row["low"] is not None:
-            low, high = (_HEIGHT - _HEIGHT * upward.at(row[end]) / 100 for end in ("low", "high"))
-            ends = f'y1="{low:.1f}" y2="{high:.1f}"'
-            points.append(f'<line x1="{x:.1f}" x2="{x:.1f}" {ends} stroke="{colour}" opacity=".5"/>')
-        points.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>')
-        points.append(f'<text x="{x + 5:.1f}" y="{y - 5:.1f}" fill="{colour}">{row["strength"]:g}</text>')
-    name = escape(str(rows["bias"][0]))
-    key = f'<text x="{_WIDTH + 10}" y="{12 + 16 * number}" fill="{colour}">{name}</text>'
-    return key + "".join(points)
-
-
-def _scale(values: list[float]) -> AxisScale:
-    low, high = min(values), max(values)
-    margin = (high - low) * 0.08 or 0.5
-    return AxisScale(low - margin, high + margin, ())
 
 
 def _number(value: object, digits: int = 4) -> str:
