@@ -12,10 +12,10 @@ from typing import ClassVar, Unpack
 from evenhand.audits.generator import (
     STAGE,
     PromptShard,
-    RunSlice,
     SampleTier,
     TextGenerator,
     add_tier,
+    parse_slice,
     plan_shards,
     throughput_key,
 )
@@ -87,9 +87,9 @@ class AuditJob(TextRunJob):
         return SampleTier(self.settings.options["limit"], self.parts[0].spec.samples)
 
     @property
-    def slice(self) -> RunSlice | None:
-        """The part of the work that is done here; the others are merged later."""
-        return RunSlice.parse(self.options["shard"]) if self.options["shard"] else None
+    def slice(self) -> tuple[int, int] | None:
+        """Which part of the work is done here, and of how many; the others are merged later."""
+        return parse_slice(self.options["shard"]) if self.options["shard"] else None
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
@@ -105,7 +105,7 @@ class AuditJob(TextRunJob):
             lines=(
                 f"suite   {', '.join(part.suite.info.name for part in self.parts)}: {sum(counts):,} prompts "
                 f"x {tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
-                *([f"part    {self.slice.index} of {self.slice.of} of these"] if self.slice else []),
+                *(["part    {} of {} of these".format(*self.slice)] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
                 *describe_mitigation(self.model.ref),
                 *describe_engine(self.settings),
@@ -164,10 +164,11 @@ class AuditJob(TextRunJob):
         shards = dict(enumerate(plan_shards(len(part.prompts), tiers)))
         if self.slice is None:
             return shards
-        own = {place: shards[place] for place in self.slice.places(len(shards))}
+        index, of = self.slice
+        own = {place: shards[place] for place in range(index - 1, len(shards), of)}
         if not own:
             raise InputError(
-                f"--shard {self.slice.index}/{self.slice.of} has nothing to do",
+                f"--shard {index}/{of} has nothing to do",
                 expected=f"at most {len(shards)} parts: {part.suite.info.name} has {len(shards)} shards",
                 fix="use fewer parts",
             )
@@ -279,8 +280,7 @@ def _identify(
         "compare": settings.compare_identity(),
     }
     if shard:
-        own = RunSlice.parse(shard)
-        identity["slice"] = [own.index, own.of]
+        identity["slice"] = list(parse_slice(shard))
     return identity
 
 

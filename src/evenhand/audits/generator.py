@@ -43,28 +43,16 @@ class PromptShard:
     """The place of the tier that asked for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSlice:
-    """One of several machines' share of a run: every ``of``-th shard, from the ``index``-th on."""
-
-    index: int
-    of: int
-
-    @classmethod
-    def parse(cls, text: str) -> RunSlice:
-        """The slice in words: ``2/5`` is the second of five."""
-        index, slash, of = text.partition("/")
-        if slash and index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of):
-            return cls(int(index), int(of))
-        raise InputError(
-            f"--shard {text!r}",
-            expected="I/N with I from 1 to N, such as 2/5",
-            fix="number the parts from 1",
-        )
-
-    def places(self, shards: int) -> range:
-        """The places of its shards among all."""
-        return range(self.index - 1, shards, self.of)
+def parse_slice(text: str) -> tuple[int, int]:
+    """One of several machines' share of a run: ``2/5``, the second of five, has every fifth shard."""
+    index, slash, of = text.partition("/")
+    if slash and index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of):
+        return int(index), int(of)
+    raise InputError(
+        f"--shard {text!r}",
+        expected="I/N with I from 1 to N, such as 2/5",
+        fix="number the parts from 1",
+    )
 
 
 def add_tier(tiers: Sequence[SampleTier], new: SampleTier) -> tuple[SampleTier, ...]:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from evenhand.audits.analysis.base_rate_distances import DistanceRequest
 from evenhand.audits.analysis.cut_sensitivity import cut_table, distribution_table
 from evenhand.audits.analysis.example_texts import example_table, explanation_table
-from evenhand.audits.analysis.group_analysis import GroupAnalysis
+from evenhand.audits.analysis.group_analysis import analyse_groups
 from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import read_quantities
 from evenhand.audits.loaded_run import read_baselines, read_exploratory
@@ -36,7 +35,7 @@ from evenhand.metrics.scorer import STAGE, MetricScorer, exclusion_table, scorin
 from evenhand.run_options import RunOptions
 from evenhand.store.cache import ContentCache
 from evenhand.store.prompt_rows import write_prompt_rows
-from evenhand.store.run import Manifest, Run
+from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, run_stage
 
 if TYPE_CHECKING:
@@ -195,50 +194,30 @@ def write_findings(
                 spec, info, scores.filter(pl.col("metric") == spec).collect(), generations["id"]
             )
         ]
-        analysis = _build_analysis(folder.manifest, settings)
-        result = analysis.run(generations["prompt_id"].to_list(), by_id, quantities)
-        model, axes, mask = analysis.comparer.model, result.axes, settings.options["mask"]
-        examples = example_table(
-            model, axes, infos, scores, generations, by_id, seed=settings.options["seed"]
+        options, manifest = settings.options, folder.manifest
+        model = manifest["name"]
+        comparer = GroupComparer(
+            model=model,
+            baselines=read_baselines(manifest),
+            level=options["level"],
+            correction=options["correction"],
+            seed=options["seed"],
+            exploratory=read_exploratory(manifest),
+            test=options["test"],
         )
+        prompt_ids, suites = generations["prompt_id"].to_list(), manifest["suites"]
+        result = analyse_groups(comparer, prompt_ids, by_id, quantities, suites=suites, options=options)
+        axes, mask = result.axes, options["mask"]
+        examples = example_table(model, axes, infos, scores, generations, by_id, seed=options["seed"])
         tables = {
             **result.tables,
             "examples": examples,
             "explanations": explanation_table(explaining, examples, generations, by_id, mask=mask),
             "distributions": distribution_table(model, axes, infos, quantities),
-            "cuts": cut_table(analysis.comparer, axes, infos, quantities, result.tables["comparisons"]),
+            "cuts": cut_table(comparer, axes, infos, quantities, result.tables["comparisons"]),
             "exclusions": exclusion_table(generations, scores, texts_stage=texts_stage),
         }
-        folder.manifest["warnings"] += result.warnings
+        manifest["warnings"] += result.warnings
         record["comparisons"] = tables["comparisons"].height
         for name, table in tables.items():
             folder.write(name, table)
-
-
-def _build_analysis(manifest: Manifest, settings: RunConfig) -> GroupAnalysis:
-    """How the run is analysed: its settings, and what its suites declare."""
-    options, suites = settings.options, manifest["suites"]
-    comparer = GroupComparer(
-        model=manifest["name"],
-        baselines=read_baselines(manifest),
-        level=options["level"],
-        correction=options["correction"],
-        seed=options["seed"],
-        exploratory=read_exploratory(manifest),
-        test=options["test"],
-    )
-    return GroupAnalysis(
-        comparer,
-        strata={
-            suite: tuple(dict.fromkeys((*info.get("strata", ()), *options["strata"])))
-            for suite, info in suites.items()
-        },
-        pairs=options["pairs"],
-        intersections=options["intersections"],
-        check=options["check"],
-        distances={
-            suite: DistanceRequest(info["distances"], info.get("sides", ()))
-            for suite, info in suites.items()
-            if info.get("distances")
-        },
-    )

@@ -10,12 +10,13 @@ from evenhand.audits.analysis.group_analysis import (
     DISAGREES,
     TOO_LONG,
     TOO_MANY,
-    GroupAnalysis,
+    analyse_groups,
     check_by_permutation,
     describe_unconfirmed,
 )
 from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes
+from evenhand.config import resolve_config
 from evenhand.core.records import REST, Group, Prompt
 from evenhand.stats.contrasts import clustered_omnibus
 
@@ -167,8 +168,8 @@ def test_all_tables_at_once():
     ids = list(prompts) * 2
     share = _share(rng.random(96) < 0.5)
     comparer = GroupComparer("model", {("s", "gender"): "man", ("s", "race"): REST}, test="binomial")
-    analysis = GroupAnalysis(comparer, strata={"s": ("context",)}, pairs=True)
-    found = analysis.run(ids, prompts, [share])
+    suites, options = {"s": {"strata": ["context"]}}, resolve_config({"pairs": True}).options
+    found = analyse_groups(comparer, ids, prompts, [share], suites=suites, options=options)
     heights = {name: table.height for name, table in found.tables.items()}
     # Crossed: 4 groups, so that man x W against (rest) as race has no declared group: 4 comparisons.
     assert heights == {
@@ -182,6 +183,7 @@ def test_all_tables_at_once():
     assert found.warnings[0].startswith("--test binomial: ")
     crossed = found.tables["comparisons"].filter(pl.col("axis") == "gender x race")
     assert crossed["exploratory"].all()
-    off = GroupAnalysis(comparer, intersections=False).run(ids, prompts, [share])
+    options = resolve_config({"intersections": False}).options
+    off = analyse_groups(comparer, ids, prompts, [share], suites={}, options=options)
     assert off.tables["comparisons"].height == 2
     assert off.tables["pairs"].height == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from evenhand.audits.analysis.group_comparison import (
 )
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, cross_axes, read_axes
 from evenhand.audits.parallel import map_threads
+from evenhand.config import RunOptions
 from evenhand.core.records import ALL, Comparison, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import stratified_difference
@@ -57,65 +58,67 @@ class AnalysisResult:
     axes: tuple[Axis, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupAnalysis:
-    """How a run is analysed."""
+def analyse_groups(
+    comparer: GroupComparer,
+    prompt_ids: Sequence[str],
+    prompts: Mapping[str, Prompt],
+    quantities: Sequence[Quantity],
+    *,
+    suites: Mapping[str, Mapping[str, Any]],
+    options: RunOptions,
+) -> AnalysisResult:
+    """The tables ``groups``, ``comparisons``, ``omnibus``, ``pairs``, ``strata``, ``strata_groups``.
 
-    comparer: GroupComparer
-    strata: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """For each suite the properties of its prompts inside which gaps are looked at again."""
-    pairs: bool = False
-    """Compare every group with every other one too."""
-    intersections: bool = True
-    """Cross axes where texts speak of both."""
-    check: CheckMode = "auto"
-    distances: Mapping[str, DistanceRequest] = field(default_factory=dict)
-    """For each suite that asks for them, the outputs whose distributions are compared."""
-
-    def run(
-        self, prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], quantities: Sequence[Quantity]
-    ) -> AnalysisResult:
-        """The tables ``groups``, ``comparisons``, ``omnibus``, ``pairs``, ``strata``, ``strata_groups``."""
-        comparer = self.comparer
-        plain = axes = read_axes(prompt_ids, prompts)
-        warnings: list[str] = []
-        if self.intersections:
-            # Crossings are exploratory on every metric.
-            crossed = cross_axes(plain, comparer.baselines)
-            metrics = tuple(dict.fromkeys(quantity.metric for quantity in quantities))
-            comparer = replace(
-                comparer,
-                baselines={**comparer.baselines, **crossed.baselines},
-                exploratory={**comparer.exploratory, **dict.fromkeys(crossed.baselines, metrics)},
-            )
-            axes = [*plain, *crossed.axes]
-            warnings += crossed.left_out
-        compared = comparer.comparisons(axes, quantities)
-        comparisons = check_by_permutation(comparer, compared, axes, quantities, self.check)
-        strata = find_strata(prompt_ids, prompts, self.strata)
-        tables = {
-            "groups": comparer.groups(axes, quantities),
-            "comparisons": to_table(comparisons),
-            "omnibus": omnibus_table(comparer, axes, quantities),
-            "pairs": to_table(comparer.pairs(plain, quantities) if self.pairs else ()),
-            "strata": compare_strata(comparer, plain, quantities, strata),
-            "strata_groups": estimate_strata(comparer, plain, quantities, strata),
-        }
-        if self.distances:
-            tables["distances"] = distance_table(
-                comparer.model,
-                self.distances,
-                prompt_ids,
-                prompts,
-                quantities,
-                seed=comparer.seed,
-                level=comparer.level,
-            )
-        if comparer.test in NOT_CLUSTERED:
-            warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
-        warnings += describe_unconfirmed(comparisons)
-        warnings += describe_reversals(tables["strata"])
-        return AnalysisResult(tables, tuple(warnings), tuple(axes))
+    ``suites`` are described as a manifest does; what they declare and the options ask for is looked at.
+    """
+    # For each suite the properties of its prompts inside which gaps are looked at again.
+    properties = {
+        suite: dict.fromkeys((*card.get("strata", ()), *options["strata"])) for suite, card in suites.items()
+    }
+    requests = {
+        suite: DistanceRequest(card["distances"], card.get("sides", ()))
+        for suite, card in suites.items()
+        if card.get("distances")
+    }
+    plain = axes = read_axes(prompt_ids, prompts)
+    warnings: list[str] = []
+    if options["intersections"]:
+        # Crossings are exploratory on every metric.
+        crossed = cross_axes(plain, comparer.baselines)
+        metrics = tuple(dict.fromkeys(quantity.metric for quantity in quantities))
+        comparer = replace(
+            comparer,
+            baselines={**comparer.baselines, **crossed.baselines},
+            exploratory={**comparer.exploratory, **dict.fromkeys(crossed.baselines, metrics)},
+        )
+        axes = [*plain, *crossed.axes]
+        warnings += crossed.left_out
+    compared = comparer.comparisons(axes, quantities)
+    comparisons = check_by_permutation(comparer, compared, axes, quantities, options["check"])
+    strata = find_strata(prompt_ids, prompts, properties)
+    tables = {
+        "groups": comparer.groups(axes, quantities),
+        "comparisons": to_table(comparisons),
+        "omnibus": omnibus_table(comparer, axes, quantities),
+        "pairs": to_table(comparer.pairs(plain, quantities) if options["pairs"] else ()),
+        "strata": compare_strata(comparer, plain, quantities, strata),
+        "strata_groups": estimate_strata(comparer, plain, quantities, strata),
+    }
+    if requests:
+        tables["distances"] = distance_table(
+            comparer.model,
+            requests,
+            prompt_ids,
+            prompts,
+            quantities,
+            seed=comparer.seed,
+            level=comparer.level,
+        )
+    if comparer.test in NOT_CLUSTERED:
+        warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
+    warnings += describe_unconfirmed(comparisons)
+    warnings += describe_reversals(tables["strata"])
+    return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
 
 def check_by_permutation(
@@ -227,7 +230,7 @@ class PromptStrata:
 
 
 def find_strata(
-    prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], wanted: Mapping[str, Sequence[str]]
+    prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], wanted: Mapping[str, Iterable[str]]
 ) -> list[PromptStrata]:
     """The strata of the texts, for each suite by each property it names; fewer than two are none."""
     listed = []
