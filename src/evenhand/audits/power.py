@@ -35,7 +35,7 @@ from evenhand.stats.results import Growth, Pilot
 from evenhand.store.run import Run, run_errors
 
 if TYPE_CHECKING:
-    from evenhand.audits.analysis.gate_rules import GateCheck
+    from evenhand.audits.gate import GateCheck
 
 
 class SampleSizePlanner:
