@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from evenhand.audits.audit import AuditJob
 from evenhand.audits.debias import MODES, check_mode, mitigation_options
-from evenhand.audits.mitigation_cost import VANILLA
 from evenhand.audits.mitigation_sweep import (
     METRICS,
     SUITES,
+    VANILLA,
     MitigationSweep,
     SweepCondition,
     join_distances,

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from evenhand.audits.mitigation_cost import TRAINING, VANILLA
+from evenhand.audits.mitigation_sweep import TRAINING, VANILLA
 from evenhand.papers.political.conditions import BASELINE, ModelConditions, OptionValue, list_option_values
 from evenhand.papers.replication_pages import PaperTable, add_published
 from evenhand.report.wording import MINUS

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.audits.mitigation_cost import VANILLA
+from evenhand.audits.mitigation_sweep import VANILLA
 from evenhand.core.records import Execution
 from evenhand.core.seeds import make_generator
 from evenhand.papers.replication_pages import PaperFigure
