@@ -233,9 +233,28 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
         _check_preset(settings.options["preset"], plain, parts[0].spec)
         written_by = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
-        _check_comparison(parts, settings)
+        prompts = [prompt for part in parts for prompt in part.prompts]
+        groups = {axis: set[str]() for part in parts for axis in part.suite.info.baselines}
+        for group in (group for prompt in prompts for group in prompt.groups if group.axis in groups):
+            groups[group.axis].add(group.name)
+        check_baselines(settings.options["baseline"], groups)
+        check_strata(settings.options["strata"], prompts)
         defaults = dict.fromkeys(name for part in parts for name in part.suite.info.metrics)
-        identity = _identify(parts, written_by, settings, options["shard"])
+        identity: dict[str, Json] = {
+            "command": "audit",
+            "model": written_by.ref.identity(),
+            "suites": {
+                part.suite.info.name: {
+                    "version": part.suite.info.version,
+                    "digest": digest([prompt.id for prompt in part.prompts]),
+                    "sampling": part.spec.sampling(),
+                }
+                for part in parts
+            },
+            "compare": settings.compare_identity(),
+        }
+        if options["shard"]:
+            identity["slice"] = list(parse_slice(options["shard"]))
         job = AuditJob(
             options=options,
             settings=settings,
@@ -250,38 +269,6 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         )
         stack.pop_all()
         return job
-
-
-def _check_comparison(parts: Sequence[SuitePart], settings: RunConfig) -> None:
-    """An error for a wrong baseline or stratum, before anything is generated."""
-    prompts = [prompt for part in parts for prompt in part.prompts]
-    check_baselines(
-        settings.options["baseline"],
-        {axis for part in parts for axis in part.suite.info.baselines},
-        lambda axis: {group.name for prompt in prompts for group in prompt.groups if group.axis == axis},
-    )
-    check_strata(settings.options["strata"], prompts)
-
-
-def _identify(
-    parts: Sequence[SuitePart], model: Model, settings: RunConfig, shard: str | None
-) -> dict[str, Json]:
-    identity: dict[str, Json] = {
-        "command": "audit",
-        "model": model.ref.identity(),
-        "suites": {
-            part.suite.info.name: {
-                "version": part.suite.info.version,
-                "digest": digest([prompt.id for prompt in part.prompts]),
-                "sampling": part.spec.sampling(),
-            }
-            for part in parts
-        },
-        "compare": settings.compare_identity(),
-    }
-    if shard:
-        identity["slice"] = list(parse_slice(shard))
-    return identity
 
 
 def _load_parts(suite: str | Sequence[str] | Suite | None, settings: RunConfig) -> tuple[SuitePart, ...]:

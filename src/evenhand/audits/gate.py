@@ -100,32 +100,30 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
     comes from ``[gate]`` of the settings file. A limit that no comparison falls under is an error.
     """
     with run_errors(run):
-        return _run_gate(run, options)
-
-
-def _run_gate(run: Run | Path | str, options: GateOptions) -> GateResult:
-    opened = run if isinstance(run, Run) else Run.open(run)
-    check_has_comparisons(opened)
-    settings = resolve_config({"config": options["config"]}).options
-    earlier = options.get("baseline_run") or settings["baseline_run"]
-    rules = _rules(options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier)
-    level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
-    checks = check_gaps([rule for rule in rules if rule.kind == "gap"], read_comparisons(opened))
-    warnings: tuple[str, ...] = ()
-    loaded = None
-    if earlier is not None:
-        loaded = load_run(opened)
-        joined = pair_runs([load_run(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
-        changes = RunComparer(joined, level=level).list_changes()
-        checks += check_changes([rule for rule in rules if rule.kind == "worse"], changes)
-        warnings = (*joined.warnings, *reversals(checks))
-    if any(check.verdict == "cannot tell" for check in checks):
-        checks = add_required_growth(checks, loaded or load_run(opened), level=level)
-    strict = settings["strict"] if options.get("strict") is None else options["strict"]
-    result = GateResult(opened, tuple(checks), strict, level, warnings)
-    if path := options["junit"]:
-        write_text(Path(path), result.junit())
-    return result
+        opened = run if isinstance(run, Run) else Run.open(run)
+        check_has_comparisons(opened)
+        settings = resolve_config({"config": options["config"]}).options
+        earlier = options.get("baseline_run") or settings["baseline_run"]
+        rules = _rules(
+            options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier
+        )
+        level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
+        checks = check_gaps([rule for rule in rules if rule.kind == "gap"], read_comparisons(opened))
+        warnings: tuple[str, ...] = ()
+        loaded = None
+        if earlier is not None:
+            loaded = load_run(opened)
+            joined = pair_runs([load_run(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
+            changes = RunComparer(joined, level=level).list_changes()
+            checks += check_changes([rule for rule in rules if rule.kind == "worse"], changes)
+            warnings = (*joined.warnings, *reversals(checks))
+        if any(check.verdict == "cannot tell" for check in checks):
+            checks = add_required_growth(checks, loaded or load_run(opened), level=level)
+        strict = settings["strict"] if options.get("strict") is None else options["strict"]
+        result = GateResult(opened, tuple(checks), strict, level, warnings)
+        if path := options["junit"]:
+            write_text(Path(path), result.junit())
+        return result
 
 
 def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list[GateRule]:

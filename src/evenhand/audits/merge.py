@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -98,7 +97,22 @@ def _merge(runs: Sequence[Run], folder: RunFolder, progress: Progress) -> None:
     tables = pl.concat([run.table("prompts") for run in runs]).unique("id", maintain_order=True)
     prompts = _sort_by(tables, "id", generations["prompt_id"].unique(maintain_order=True))
     folder.write("prompts", prompts)
-    _compare(folder, prompts, progress)
+    settings = settings_of(first["config"])
+    infos = {spec: parse_metric_info(card) for spec, card in first["metrics"].items()}
+    explaining: dict[str, Metric] = {}
+    for spec, info in infos.items():
+        # As far as the metrics can still be loaded.
+        with suppress(EvenhandError):
+            explaining |= find_metrics([spec], settings) if info.word_scores else {}
+    write_findings(
+        folder,
+        settings,
+        infos,
+        read_prompt_rows(prompts),
+        explaining=explaining,
+        texts_stage=STAGE,
+        progress=progress,
+    )
 
 
 def _sort_by(table: pl.DataFrame, key: str, order: pl.Series, *first: str) -> pl.DataFrame:
@@ -141,25 +155,6 @@ def _sum_counts(runs: Sequence[Run], stage: str) -> dict[str, Json]:
     return {key: sum(int(record[key] or 0) for record in records) for key in keys}
 
 
-def _compare(folder: RunFolder, prompts: pl.DataFrame, progress: Progress) -> None:
-    settings = settings_of(folder.manifest["config"])
-    infos = {spec: parse_metric_info(card) for spec, card in folder.manifest["metrics"].items()}
-    explaining: dict[str, Metric] = {}
-    for spec, info in infos.items():
-        # As far as the metrics can still be loaded.
-        with suppress(EvenhandError):
-            explaining |= find_metrics([spec], settings) if info.word_scores else {}
-    write_findings(
-        folder,
-        settings,
-        infos,
-        read_prompt_rows(prompts),
-        explaining=explaining,
-        texts_stage=STAGE,
-        progress=progress,
-    )
-
-
 def _check_complete(runs: Sequence[Run]) -> None:
     numbers = sorted(tuple(run.manifest["identity"]["slice"]) for run in runs)
     last = max((of for _, of in numbers), default=0)
@@ -175,10 +170,8 @@ def _check_complete(runs: Sequence[Run]) -> None:
 
 
 def _check_alike(first: Run, other: Run) -> None:
-    differing = [] if canonical_json(_identity(first)) == canonical_json(_identity(other)) else ["identity"]
-    for key in ("growth", "metrics"):
-        mine, theirs = (json.dumps(_comparable(run, key), sort_keys=True) for run in (first, other))
-        differing += [key] if mine != theirs else []
+    mine, theirs = _comparable(first), _comparable(other)
+    differing = [key for key in mine if canonical_json(mine[key]) != canonical_json(theirs[key])]
     if differing:
         raise InputError(
             f"{other.path} is a part of another run than {first.path}: they differ in {', '.join(differing)}",
@@ -187,14 +180,12 @@ def _check_alike(first: Run, other: Run) -> None:
         )
 
 
-def _comparable(run: Run, key: str) -> Json:
-    """A part of the manifest; of metrics what decides their scores, not the words that describe them."""
-    part: Json = run.manifest[key]
-    if not isinstance(part, Mapping):
-        return part
+def _comparable(run: Run) -> dict[str, Json]:
+    """What all parts share; of metrics what decides their scores, not the words that describe them."""
     names = ("version", "weights", "options")
-    cards = {spec: card for spec, card in part.items() if isinstance(card, Mapping)}
-    return {spec: [card.get(name) for name in names] for spec, card in cards.items()}
+    cards = run.manifest["metrics"].items()
+    metrics: Json = {spec: [card.get(name) for name in names] for spec, card in cards}
+    return {"identity": _identity(run), "growth": run.manifest["growth"], "metrics": metrics}
 
 
 def _identity(run: Run) -> dict[str, Json]:

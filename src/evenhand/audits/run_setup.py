@@ -149,22 +149,19 @@ def find_metrics(
     return metrics
 
 
-def check_baselines(
-    given: Mapping[str, str], axes: Collection[str], find_groups: Callable[[str], Collection[str]]
-) -> None:
+def check_baselines(given: Mapping[str, str], groups: Mapping[str, Collection[str]]) -> None:
     """An error for a baseline of an axis that does not exist, or one that no text belongs to."""
     for axis, baseline in given.items():
-        if axis not in axes:
+        if axis not in groups:
             raise InputError(
                 f"--baseline names the axis {axis!r}, which no prompt has",
-                expected=", ".join(sorted(axes)),
+                expected=", ".join(sorted(groups)),
                 fix="use one of these axes",
             )
-        groups = find_groups(axis)
-        if baseline not in (*groups, REST, ALL):
+        if baseline not in (*groups[axis], REST, ALL):
             raise InputError(
                 f"the baseline {baseline!r} of axis {axis!r} has no texts",
-                expected=", ".join((*sorted(groups)[:20], REST, ALL)),
+                expected=", ".join((*sorted(groups[axis])[:20], REST, ALL)),
                 fix=f"name a baseline with --baseline {axis}=GROUP",
             )
 

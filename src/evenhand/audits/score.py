@@ -242,7 +242,15 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
     actions = find_callbacks(options)
     if texts is None:
-        texts, options = _example(options)
+        fields = COLUMNS.items()
+        if any(options.get(name) not in (field.option.default, None, []) for name, field in fields):
+            raise InputError(
+                "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
+            )
+        # The example that is scored where no texts are named.
+        texts = asset_path("examples", "texts.csv")
+        columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
+        options = {**options, **columns}
     metrics = options["metrics"]
     settings = resolve_config(options, metrics={"names": metric_names(metrics)})
     layout = ColumnLayout(
@@ -270,7 +278,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     }
     baselines = {**known, **settings.options["baseline"]}
     settings = replace(settings, options={**settings.options, "baseline": baselines})
-    check_baselines(baselines, groups, groups.__getitem__)
+    check_baselines(baselines, groups)
     identity: dict[str, Json] = {
         "command": "score",
         "inputs": given.inputs,
@@ -292,13 +300,3 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         open_pool=partial(open_pool, settings),
         callbacks=actions,
     )
-
-
-def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
-    """The texts that are scored where none are named, and their columns."""
-    if any(options.get(name) not in (field.option.default, None, []) for name, field in COLUMNS.items()):
-        raise InputError(
-            "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
-        )
-    columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
-    return asset_path("examples", "texts.csv"), {**options, **columns}
