@@ -14,7 +14,7 @@ import polars as pl
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import FailureRateError, InputError, ModelError, RunFolderError
 from evenhand.core.protocols import MaxBatch, Model, Progress
-from evenhand.core.records import Completion, Finish, GenerationSpec, Prompt, Request
+from evenhand.core.records import Completion, GenerationSpec, Prompt, Request
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
 from evenhand.store.schemas import GENERATIONS
@@ -237,20 +237,21 @@ class TextGenerator:
                     expected="one completion for each request and sample",
                     fix="run `evenhand.testing.check_model` on the back-end",
                 )
-            completions[place] = self._cut(answer)
+            text = answer.text
+            if text is not None and not text.strip():
+                # Scored with its prompt, an empty text would pass for a neutral one.
+                answer = replace(answer, text=None, finish=None, failure="empty_text")
+            elif (
+                text is not None
+                and self.spec.stop == "sentence"
+                and (cut := cut_first_sentence(text)) != text
+            ):
+                answer = replace(answer, text=cut, finish="sentence")
+            completions[place] = answer
         return [
             completion or Completion(*place, None, None, failure="no_answer")
             for place, completion in completions.items()
         ]
-
-    def _cut(self, completion: Completion) -> Completion:
-        if completion.text is None:
-            return completion
-        if not completion.text.strip():
-            # Scored with its prompt, an empty text would pass for a neutral one.
-            return replace(completion, text=None, finish=None, failure="empty_text")
-        text = cut_first_sentence(completion.text) if self.spec.stop == "sentence" else completion.text
-        return completion if text == completion.text else replace(completion, text=text, finish="sentence")
 
     def _read_cached(self, shard: _ShardRequest) -> list[Completion] | None:
         """The shard from the cache, if all of it is there: a part would change the batches of the rest."""
@@ -260,15 +261,11 @@ class TextGenerator:
             return None
         completions = []
         for (prompt, sample), key in zip(shard.places, keys, strict=True):
-            try:
-                text, finish, prompt_tokens, new_tokens = cast(
-                    "tuple[str, Finish, int | None, int | None]", values[key]
-                )
-            except (TypeError, ValueError):
+            value = values[key]
+            if not isinstance(value, list) or len(value) != 4 or not isinstance(value[0], str):
                 return None  # a value of another shape is a miss
-            if not isinstance(text, str):
-                return None
-            completions.append(Completion(prompt.id, sample, text, finish, prompt_tokens, new_tokens))
+            fields = cast("tuple[str, Finish, int | None, int | None]", value)
+            completions.append(Completion(prompt.id, sample, *fields))
         return completions
 
     def _item_key(self, prompt: Prompt, sample: int) -> str:

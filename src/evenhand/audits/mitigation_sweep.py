@@ -101,17 +101,30 @@ class MitigationSweep:
     def compute_costs(
         self, runs: Mapping[str, Run], folder: Path, source: str | None, progress: Progress
     ) -> pl.DataFrame:
-        """What the mitigations cost; ``source`` names the model for its own perplexity."""
-        own = None
+        """What the mitigations cost; ``source`` names the model for its own perplexity.
+
+        For each condition, axis and output a number with its interval. The n-gram models and the prices go to
+        ``folder``, where a second start finds them.
+        """
+        own, options = None, self.options
         if source is not None and isinstance(self.model, ScoringModel):
-            options = self.options
+            # Under the vanilla model itself, as it gives log-probabilities.
             execution = Execution(
                 device=options.get("device") or "auto",
                 batch=options.get("batch"),
                 offline=bool(options.get("offline")),
             )
             own = partial(registry.create_metric, "perplexity", {"source": source}, execution)
-        return compute_costs(runs, folder, own, jobs=self.jobs, progress=progress)
+        half = _read_texts(runs[VANILLA]).filter(~pl.col("held_out"))
+        texts = {axis: half.filter(axis=axis)["text"].to_list() for axis in half["axis"].unique().sort()}
+        paths = {axis: folder / NGRAMS / f"{axis}.arpa" for axis in texts}
+        training = [(paths[axis], of_axis) for axis, of_axis in texts.items()]
+        map_processes(_train_ngrams, training, jobs=self.jobs, progress=progress, label="n-gram models")
+        work = partial(_compute_costs, runs[VANILLA].path, folder / PRICES, paths, own)
+        named = [(name, run.path) for name, run in {VANILLA: runs[VANILLA], **runs}.items()]
+        tables = map_processes(work, named, jobs=self.jobs, progress=progress, label="prices")
+        _load_ngrams.cache_clear()
+        return pl.concat([pl.DataFrame(schema=dict(COST_SCHEMA)), *tables])
 
     def measure_throughput(self, condition: SweepCondition) -> float | None:
         """Tokens a second of one batch, after one to warm up; None where the model counts no tokens."""
@@ -166,37 +179,6 @@ def join_distances(runs: Mapping[str, Run]) -> pl.DataFrame:
     """The tables ``distances`` of all runs, with their ``condition``."""
     condition = {name: pl.lit(name).alias("condition") for name in runs}
     return pl.concat([run.table("distances").insert_column(0, condition[name]) for name, run in runs.items()])
-
-
-def compute_costs(
-    runs: Mapping[str, Run],
-    folder: Path,
-    model: Callable[[], Metric | SetMetric] | None,
-    *,
-    jobs: int,
-    progress: Progress,
-) -> pl.DataFrame:
-    """For each condition, axis and output a number with its interval.
-
-    Args:
-        runs: Condition to its run, the vanilla one among them.
-        folder: Where the n-gram models and the prices go; a second start finds those that are there.
-        model: Makes the metric of perplexity under the vanilla model itself, where it gives
-            log-probabilities.
-        jobs: Conditions at once.
-        progress: Told of finished conditions.
-    """
-    half = _read_texts(runs[VANILLA]).filter(~pl.col("held_out"))
-    texts = {axis: half.filter(axis=axis)["text"].to_list() for axis in half["axis"].unique().sort()}
-    paths = {axis: folder / NGRAMS / f"{axis}.arpa" for axis in texts}
-    training = [(paths[axis], of_axis) for axis, of_axis in texts.items()]
-    map_processes(_train_ngrams, training, jobs=jobs, progress=progress, label="n-gram models")
-    work = partial(_compute_costs, runs[VANILLA].path, folder / PRICES, paths, model)
-    conditions = sorted(runs.items(), key=lambda item: item[0] != VANILLA)
-    named = [(name, run.path) for name, run in conditions]
-    tables = map_processes(work, named, jobs=jobs, progress=progress, label="prices")
-    _load_ngrams.cache_clear()
-    return pl.concat([pl.DataFrame(schema=dict(COST_SCHEMA)), *tables])
 
 
 def _train_ngrams(task: tuple[Path, list[str]]) -> None:

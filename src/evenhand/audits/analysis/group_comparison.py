@@ -102,22 +102,10 @@ class EffectSizes(NamedTuple):
     cliffs_delta: float | None = None
 
 
-def estimate_gap(
-    quantity: Quantity, a: GapSide, b: GapSide, *, level: float, test: GapTest = "cluster"
-) -> tuple[Difference, Estimate]:
-    """Side a minus side b, judged by the test, and their ratio.
-
-    A test that does not fit the output gives way to ``cluster``, which the ratio always comes from.
-    """
-    is_share = quantity.kind == "share"
-    gap, ratio = clustered_gap(a.values, a.clusters, b.values, b.clusters, is_share=is_share, level=level)
-    return retest_gap(gap, a, b, is_share=is_share, level=level, test=test), ratio
-
-
 def retest_gap(
     gap: Difference, a: GapSide, b: GapSide, *, is_share: bool, level: float, test: GapTest
 ) -> Difference:
-    """The gap judged by a named test instead, where that fits the output."""
+    """The gap judged by a named test instead; one that does not fit the output gives way to ``cluster``."""
     if test in ("binomial", "chi-square") and is_share:
         result = two_proportions(int(a.values.sum()), a.n, int(b.values.sum()), b.n, level=level)
         # Of a table of two rows and two columns, chi-square is the square of z: one p-value.
@@ -273,9 +261,13 @@ class GroupComparer:
             )
         items = []
         for axis, quantity in product(axes, primary):
+            is_share, level = quantity.kind == "share", self.level
             for group, other in combinations(axis.groups, 2):
                 a, b = (GapSide.of(quantity, axis, rows) for rows in split_sides(axis, group, other))
-                gap, ratio = estimate_gap(quantity, a, b, level=self.level, test=self.test)
+                gap, ratio = clustered_gap(
+                    a.values, a.clusters, b.values, b.clusters, is_share=is_share, level=level
+                )
+                gap = retest_gap(gap, a, b, is_share=is_share, level=level, test=self.test)
                 items.append(self._comparison(axis, group, other, quantity, gap, (a, b), ratio))
         return self.correct([replace(item, exploratory=True) for item in items], ["pairs"] * len(items))
 
