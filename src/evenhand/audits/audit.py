@@ -77,11 +77,6 @@ class AuditJob(TextRunJob):
     texts_stage: ClassVar[str] = STAGE
 
     @property
-    def name(self) -> str:
-        """The model whose texts they are."""
-        return self.model.ref.name
-
-    @property
     def sample_tier(self) -> SampleTier:
         """The requested number of prompts and samples."""
         return SampleTier(self.settings.options["limit"], self.parts[0].spec.samples)
@@ -114,10 +109,6 @@ class AuditJob(TextRunJob):
             ),
             folder=self.folder,
         )
-
-    def suite_cards(self) -> dict[str, Json]:
-        """The suites as the manifest describes them."""
-        return {part.suite.info.name: asdict(part.suite.info) for part in self.parts}
 
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
         """Write the table of generations; returns the prompts of its texts."""
@@ -256,6 +247,8 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         if options["shard"]:
             identity["slice"] = list(parse_slice(options["shard"]))
         job = AuditJob(
+            name=written_by.ref.name,
+            suites={part.suite.info.name: asdict(part.suite.info) for part in parts},
             options=options,
             settings=settings,
             model=written_by,

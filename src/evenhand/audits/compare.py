@@ -91,6 +91,7 @@ def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> RunJo
         settings = resolve_config(options).options
         level, correction = settings["level"], settings["correction"]
         identity: dict[str, Json]
+        formats: tuple[str, ...]
         work: Callable[[], _Comparison]
         if kinds == {"corpus", PROBE}:
             corpus, probe = sorted(opened, key=read_command)
@@ -238,7 +239,7 @@ def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.D
             .then(pl.lit("no ACS")),
         )
         .select(list(ASSOCIATIONS))
-        .cast(dict(ASSOCIATIONS))
+        .cast(pl.Schema(ASSOCIATIONS))
     )
     parts = associations.group_by("corpus", "pair_corpus", "model", maintain_order=True)
     rows = [_agreement(part, level) for _, part in parts]
@@ -256,8 +257,8 @@ def _agreement(part: pl.DataFrame, level: float) -> dict[str, object]:
     names = {name: str(part[name][0]) for name in ("corpus", "pair_corpus", "model")}
     ids = known.select(pl.concat_str("axis", "group_a", "group_b", separator="/")).to_series().to_list()
     rng = derive_seed(0, "association", *names.values())
-    sides = (known[name].to_numpy() for name in ("corpus_difference", "acs"))
-    rho = spearman(*sides, ids, rng=rng, level=level)
+    corpus, classifier = (known[name].to_numpy() for name in ("corpus_difference", "acs"))
+    rho = spearman(corpus, classifier, ids, rng=rng, level=level)
     same = known["same_direction"].cast(pl.Float64).to_numpy()
     share = cluster_bootstrap_mean(same, ids, rng=rng, resamples=2_000, level=level)
     return {

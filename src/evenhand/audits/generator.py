@@ -14,7 +14,7 @@ import polars as pl
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import FailureRateError, InputError, ModelError, RunFolderError
 from evenhand.core.protocols import MaxBatch, Model, Progress
-from evenhand.core.records import Completion, GenerationSpec, Prompt, Request
+from evenhand.core.records import Completion, Finish, GenerationSpec, Prompt, Request
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
 from evenhand.store.schemas import GENERATIONS

@@ -49,6 +49,10 @@ _ADVICE = {"read": "; name the words to mask with --mentions"}
 class TextRunJob(ABC):
     """A run over texts that is ready to start: everything is checked."""
 
+    name: str
+    """What the texts are of: a model, or a file."""
+    suites: Mapping[str, Json]
+    """As the manifest describes them."""
     options: RunOptions
     """Those of the call."""
     settings: RunConfig
@@ -64,15 +68,6 @@ class TextRunJob(ABC):
     texts_stage: ClassVar[str]
     """Where a missing text was lost: ``generate``, or ``read`` for a file."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What the texts are of: a model, or a file."""
-
-    @abstractmethod
-    def suite_cards(self) -> dict[str, Json]:
-        """The suites as the manifest describes them."""
-
     @abstractmethod
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
         """Write the table of generations; returns the prompts of its texts."""
@@ -86,11 +81,7 @@ class TextRunJob(ABC):
                 open_run(self.folder, self.identity, fresh=self.options["fresh"])
             )
             write_manifest(
-                folder,
-                command=self.command,
-                name=self.name,
-                settings=self.settings,
-                suites=self.suite_cards(),
+                folder, command=self.command, name=self.name, settings=self.settings, suites=self.suites
             )
             prompts = self.write_texts(folder, cache, progress)
             metrics = add_earlier_metrics(self.metrics, folder, self.settings)

@@ -158,11 +158,6 @@ class ScoreJob(TextRunJob):
     layout: ColumnLayout
     texts_stage: ClassVar[str] = STAGE
 
-    @property
-    def name(self) -> str:
-        """What the texts are called in tables."""
-        return self.inputs.name
-
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
         axes = ", ".join(f"{axis} (column {column})" for axis, column in self.layout.groups.items())
@@ -208,18 +203,6 @@ class ScoreJob(TextRunJob):
                 )
             )
         return warnings
-
-    def suite_cards(self) -> dict[str, Json]:
-        """The texts as the manifest describes them."""
-        log, baselines = self.inputs.log, self.settings.options["baseline"]
-        return {
-            self.name: {
-                "summary": f"texts from a log of {log.tool}" if log else "texts from a file",
-                "baselines": {axis: baselines.get(axis, REST) for axis in self.layout.groups},
-                "cluster": self.layout.cluster or self.layout.prompt or "row",
-                "notes": [],
-            }
-        }
 
 
 @checks_options
@@ -285,10 +268,18 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         "columns": layout.identity(),
         "compare": settings.compare_identity(),
     }
+    suite: dict[str, Json] = {
+        "summary": f"texts from a log of {given.log.tool}" if given.log else "texts from a file",
+        "baselines": {axis: baselines.get(axis, REST) for axis in layout.groups},
+        "cluster": layout.cluster or layout.prompt or "row",
+        "notes": [],
+    }
     command = f"evenhand score {texts}"
     if not isinstance(texts, Path | str):
         command = "evenhand.score(table, ...), from Python, on a table in memory"
     return ScoreJob(
+        name=name,
+        suites={name: suite},
         options=options,
         settings=settings,
         inputs=given,

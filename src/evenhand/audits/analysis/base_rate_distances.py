@@ -134,7 +134,7 @@ def _side(texts: pl.DataFrame, values: Floats) -> SideTexts:
     of_text = values[texts["row"]]
     known = np.isfinite(of_text).all(axis=1)
     numbers = of_text[known, 0] if of_text.shape[1] == 1 else of_text[known]
-    return numbers, *(np.array(texts[name])[known] for name in ("group", "cluster"))
+    return numbers, np.array(texts["group"])[known], np.array(texts["cluster"])[known]
 
 
 def _list_texts(
