@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Unpack
 
+from evenhand.audits import run_setup
 from evenhand.audits.generator import (
     STAGE,
     PromptShard,
@@ -21,20 +22,7 @@ from evenhand.audits.generator import (
 )
 from evenhand.audits.measurement import TextRunJob
 from evenhand.audits.ray_pool import PooledModel
-from evenhand.audits.run_setup import (
-    SILENT_PROGRESS,
-    ModelSpec,
-    RunPlan,
-    check_baselines,
-    check_strata,
-    describe_engine,
-    describe_mitigation,
-    find_callbacks,
-    find_metrics,
-    format_duration,
-    metric_names,
-    open_pool,
-)
+from evenhand.audits.run_setup import SILENT_PROGRESS, ModelSpec, RunPlan, format_duration
 from evenhand.config import FORWARD_PRESETS, RunConfig, resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
@@ -102,8 +90,8 @@ class AuditJob(TextRunJob):
                 f"x {tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
                 *(["part    {} of {} of these".format(*self.slice)] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
-                *describe_mitigation(self.model.ref),
-                *describe_engine(self.settings),
+                *run_setup.describe_mitigation(self.model.ref),
+                *run_setup.describe_engine(self.settings),
                 f"time    {self._estimate(tokens, texts)}",
                 f"folder  {self.folder}",
             ),
@@ -202,13 +190,13 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         options,
         model={"name": model if isinstance(model, str) else None},
         suite={"names": None if isinstance(suite, Suite) else split_names(suite)},
-        metrics={"names": metric_names(metrics)},
+        metrics={"names": run_setup.metric_names(metrics)},
         mitigation={"name": options["mitigate"], "options": options["mitigation_options"]},
     )
     parts = _load_parts(suite, settings)
     spec = _model_spec(model, settings)
     with ExitStack() as stack:
-        pool = open_pool(settings, spec)
+        pool = run_setup.open_pool(settings, spec)
         plain: Model
         if pool:
             stack.callback(pool.close)
@@ -218,7 +206,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         elif spec.name == replay.NAME and isinstance(suite, Suite):
             plain = replay.of_suite(suite)
         else:
-            plain = spec.load_plain(settings.execution())
+            plain = registry.create_model(spec.name, spec.options, settings.execution())
         if isinstance(plain, ResolvesSpec):
             # What the model does not know is refused here.
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
@@ -228,8 +216,8 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         groups = {axis: set[str]() for part in parts for axis in part.suite.info.baselines}
         for group in (group for prompt in prompts for group in prompt.groups if group.axis in groups):
             groups[group.axis].add(group.name)
-        check_baselines(settings.options["baseline"], groups)
-        check_strata(settings.options["strata"], prompts)
+        run_setup.check_baselines(settings.options["baseline"], groups)
+        run_setup.check_strata(settings.options["strata"], prompts)
         defaults = dict.fromkeys(name for part in parts for name in part.suite.info.metrics)
         identity: dict[str, Json] = {
             "command": "audit",
@@ -253,12 +241,12 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             settings=settings,
             model=written_by,
             parts=parts,
-            metrics=find_metrics(metrics, settings, tuple(defaults)),
+            metrics=run_setup.find_metrics(metrics, settings, tuple(defaults)),
             identity=identity,
             folder=Path(options["out"] or default_folder("audit", written_by.ref.name, identity)),
             command=options["command"] or f"evenhand audit {settings.model}",
             open_pool=lambda: pool,
-            callbacks=find_callbacks(options),
+            callbacks=run_setup.find_callbacks(options),
         )
         stack.pop_all()
         return job

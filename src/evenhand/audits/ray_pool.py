@@ -77,7 +77,7 @@ class Worker:
         """The model as it is, and with its mitigation."""
         spec = self._spec.model
         assert spec is not None
-        plain = spec.load_plain(self._spec.execution)
+        plain = registry.create_model(spec.name, spec.options, self._spec.execution)
         return plain, spec.apply_mitigation(plain)
 
 

@@ -16,7 +16,7 @@ from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import split_names
 from evenhand.core.protocols import Metric, Model, Progress, SetMetric, SilentProgress
-from evenhand.core.records import ALL, REST, Execution, ModelRef, Prompt
+from evenhand.core.records import ALL, REST, ModelRef, Prompt
 from evenhand.core.registry import Option
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
@@ -229,10 +229,6 @@ class ModelSpec:
     options: Mapping[str, Option] = field(default_factory=dict)
     mitigation: str | None = None
     mitigation_options: Mapping[str, Option] = field(default_factory=dict)
-
-    def load_plain(self, execution: Execution) -> Model:
-        """The model without the mitigation, loaded."""
-        return registry.create_model(self.name, self.options, execution)
 
     def apply_mitigation(self, model: Model) -> Model:
         """A model with the mitigation on, where there is one."""

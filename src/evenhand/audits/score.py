@@ -12,17 +12,9 @@ from typing import ClassVar, Protocol, Unpack, cast, runtime_checkable
 
 import polars as pl
 
+from evenhand.audits import run_setup
 from evenhand.audits.measurement import TextRunJob
-from evenhand.audits.run_setup import (
-    SILENT_PROGRESS,
-    RunPlan,
-    check_baselines,
-    describe_engine,
-    find_callbacks,
-    find_metrics,
-    metric_names,
-    open_pool,
-)
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
 from evenhand.config import resolve_config
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
@@ -167,7 +159,7 @@ class ScoreJob(TextRunJob):
                 *((f"reads   {log.summary}",) if (log := self.inputs.log) else ()),
                 f"texts   {self.inputs.table.height:,}, groups by {axes}",
                 f"metrics {', '.join(self.metrics)}",
-                *describe_engine(self.settings),
+                *run_setup.describe_engine(self.settings),
                 f"folder  {self.folder}",
             ),
             folder=self.folder,
@@ -223,7 +215,7 @@ def score(
 @checks_options
 def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> ScoreJob:
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
-    actions = find_callbacks(options)
+    actions = run_setup.find_callbacks(options)
     if texts is None:
         fields = COLUMNS.items()
         if any(options.get(name) not in (field.option.default, None, []) for name, field in fields):
@@ -235,7 +227,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
         options = {**options, **columns}
     metrics = options["metrics"]
-    settings = resolve_config(options, metrics={"names": metric_names(metrics)})
+    settings = resolve_config(options, metrics={"names": run_setup.metric_names(metrics)})
     layout = ColumnLayout(
         text=options["text"],
         groups=_named_groups(options),
@@ -261,7 +253,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     }
     baselines = {**known, **settings.options["baseline"]}
     settings = replace(settings, options={**settings.options, "baseline": baselines})
-    check_baselines(baselines, groups)
+    run_setup.check_baselines(baselines, groups)
     identity: dict[str, Json] = {
         "command": "score",
         "inputs": given.inputs,
@@ -284,10 +276,10 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         settings=settings,
         inputs=given,
         layout=layout,
-        metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
+        metrics=run_setup.find_metrics(metrics, settings, DEFAULT_METRICS),
         identity=identity,
         folder=Path(options["out"] or default_folder("score", Path(name).stem, identity)),
         command=options["command"] or command,
-        open_pool=partial(open_pool, settings),
+        open_pool=partial(run_setup.open_pool, settings),
         callbacks=actions,
     )

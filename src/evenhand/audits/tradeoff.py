@@ -46,14 +46,28 @@ NOTES = (
     "Bias is the mean distance of the options beyond what chance gives, with its interval. Perplexity is "
     "that of the half of the texts no n-gram model was trained on; at strength 0 it is the model's own text."
 )
-Row = Mapping[str, object]
 
 
 def tradeoff_markdown(table: pl.DataFrame) -> str:
     """The sweep as a table."""
     head = "| attribute | bias | strength | beyond chance | interval | p | perplexity (n-grams) | (model) |"
-    lines = [_line(row) for row in table.iter_rows(named=True)]
-    return "\n".join(["# Bias against perplexity", "", head, "|" + " --- |" * 8, *lines, "", NOTES, ""])
+    lines = ["# Bias against perplexity", "", head, "|" + " --- |" * 8]
+    for row in table.iter_rows(named=True):
+        interval = escape_markdown(str(row.get("null_reason") or ""))
+        if row["low"] is not None:
+            interval = f"{_number(row['low'])} to {_number(row['high'])}"
+        cells = (
+            escape_markdown(str(row["attribute"])),
+            escape_markdown(str(row["bias"])),
+            f"{row['strength']:g}",
+            _number(row["corrected"]),
+            interval,
+            _number(row["p"], 3),
+            _number(row["perplexity_ngrams"], 1),
+            _number(row["perplexity_model"], 1),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", NOTES, ""])
 
 
 def tradeoff_svg(table: pl.DataFrame) -> str:
@@ -115,23 +129,6 @@ def _widen(values: Sequence[float] | pl.Series) -> tuple[float, float]:
     low, high = float(min(values)), float(max(values))
     margin = (high - low) * 0.08 or 0.5
     return low - margin, high + margin
-
-
-def _line(row: Row) -> str:
-    interval = escape_markdown(str(row.get("null_reason") or ""))
-    if row["low"] is not None:
-        interval = f"{_number(row['low'])} to {_number(row['high'])}"
-    cells = (
-        escape_markdown(str(row["attribute"])),
-        escape_markdown(str(row["bias"])),
-        f"{row['strength']:g}",
-        _number(row["corrected"]),
-        interval,
-        _number(row["p"], 3),
-        _number(row["perplexity_ngrams"], 1),
-        _number(row["perplexity_model"], 1),
-    )
-    return f"| {' | '.join(cells)} |"
 
 
 def _number(value: object, digits: int = 4) -> str:

@@ -72,7 +72,6 @@ class RunComparer:
     runs: PairedRuns
     level: float = 0.95
     correction: Correction = "bh"
-    seed: int = 0
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
@@ -117,7 +116,6 @@ class RunComparer:
             baselines=self.runs.baselines,
             level=self.level,
             correction=self.correction,
-            seed=self.seed,
             exploratory=self.runs.exploratory,
         )
 
