@@ -210,7 +210,14 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         if isinstance(plain, ResolvesSpec):
             # What the model does not know is refused here.
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
-        _check_preset(settings.options["preset"], plain, parts[0].spec)
+        preset = settings.options["preset"]
+        if preset in FORWARD_PRESETS and parts[0].spec.iterations is not None:
+            # Each of its fields alone would pass.
+            raise InputError(
+                f"preset {preset!r} for the masked model {plain.ref.name!r}",
+                expected="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
+                fix="use --preset bold-bert, or name the sampling without a preset",
+            )
         written_by = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
         prompts = [prompt for part in parts for prompt in part.prompts]
         groups = {axis: set[str]() for part in parts for axis in part.suite.info.baselines}
@@ -265,16 +272,6 @@ def _load_parts(suite: str | Sequence[str] | Suite | None, settings: RunConfig) 
     if len(set(names)) < len(names):
         raise InputError(f"the suites are {', '.join(names)}", expected="each suite once", fix="rename one")
     return tuple(parts)
-
-
-def _check_preset(preset: str | None, model: Model, resolved: GenerationSpec) -> None:
-    """An error for the preset of another kind of model, where each of its fields alone would pass."""
-    if preset in FORWARD_PRESETS and resolved.iterations is not None:
-        raise InputError(
-            f"preset {preset!r} for the masked model {model.ref.name!r}",
-            expected="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
-            fix="use --preset bold-bert, or name the sampling without a preset",
-        )
 
 
 def _model_spec(model: str | Model | None, settings: RunConfig) -> ModelSpec:

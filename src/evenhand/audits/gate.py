@@ -322,13 +322,20 @@ class _Size(NamedTuple):
 
 
 def _check(rule: GateRule, item: Comparison | RunChange, size: _Size) -> GateCheck:
+    verdict: GateVerdict = "cannot tell"
+    least = -rule.limit if rule.kind == "gap" else -math.inf
+    if size.low is not None and size.high is not None:
+        if size.low > rule.limit or size.high < least:
+            verdict = "fails"
+        elif least <= size.low and size.high <= rule.limit:
+            verdict = "passes"
     names = ("suite", "axis", "group", "metric", "output", "n", "n_clusters")
     return GateCheck(
         rule=rule,
         **{name: getattr(item, name) for name in names},
         **size._asdict(),
         baseline=item.baseline or "",
-        verdict=_verdict(rule, size.low, size.high),
+        verdict=verdict,
         reason=item.null_reason or "",
         is_share=item.method == SHARES,
     )
@@ -361,15 +368,6 @@ def _has_reversed(item: RunChange) -> bool:
     if before is None or low is None or high is None:
         return False
     return high < 0 < before or before < 0 < low
-
-
-def _verdict(rule: GateRule, low: float | None, high: float | None) -> GateVerdict:
-    if low is None or high is None:
-        return "cannot tell"
-    least = -rule.limit if rule.kind == "gap" else -math.inf
-    if low > rule.limit or high < least:
-        return "fails"
-    return "passes" if least <= low and high <= rule.limit else "cannot tell"
 
 
 def _select_covered(rule: GateRule, items: Sequence[_Item]) -> list[_Item]:

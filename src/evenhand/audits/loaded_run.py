@@ -251,7 +251,8 @@ def _key_prompts(loaded: FinishedRun) -> dict[str, tuple[str, Prompt]]:
 
 def _list_texts(prompt_ids: Sequence[str], prompts: Mapping[str, tuple[str, Prompt]]) -> pl.DataFrame:
     """For each text of a run its row, its prompt, by which it is paired, and its suite."""
-    rows = [(prompt_id, key, prompt.suite) for prompt_id, (key, prompt) in prompts.items()]
+    named = {prompt_id: prompts[prompt_id] for prompt_id in prompt_ids}
+    rows = [(prompt_id, key, prompt.suite) for prompt_id, (key, prompt) in named.items()]
     of_prompt = pl.DataFrame(rows, dict.fromkeys(("prompt_id", "key", "suite"), pl.String), orient="row")
     texts = pl.DataFrame({"prompt_id": prompt_ids}, {"prompt_id": pl.String}).with_row_index("row")
     return texts.join(of_prompt, on="prompt_id", how="left", maintain_order="left")

@@ -124,17 +124,15 @@ def _by_kind(texts: pl.DataFrame, values: Floats, sides: Sequence[str]) -> dict[
     kinds: dict[str, list[SideTexts]] = {}
     for bias, conditions in chosen.items():
         parts = [texts.filter(condition) for condition in conditions]
-        if not any(part.is_empty() for part in parts):
-            kinds[bias] = [_side(part, values) for part in parts]
+        if any(part.is_empty() for part in parts):
+            continue
+        kinds[bias] = []
+        for part in parts:
+            of_text = values[part["row"]]
+            known = np.isfinite(of_text).all(axis=1)
+            numbers = of_text[known, 0] if of_text.shape[1] == 1 else of_text[known]
+            kinds[bias].append((numbers, np.array(part["group"])[known], np.array(part["cluster"])[known]))
     return kinds
-
-
-def _side(texts: pl.DataFrame, values: Floats) -> SideTexts:
-    """What the statistics read: values, groups and clusters of texts with a value."""
-    of_text = values[texts["row"]]
-    known = np.isfinite(of_text).all(axis=1)
-    numbers = of_text[known, 0] if of_text.shape[1] == 1 else of_text[known]
-    return numbers, np.array(texts["group"])[known], np.array(texts["cluster"])[known]
 
 
 def _list_texts(

@@ -77,7 +77,10 @@ class RunComparer:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
         leaderboard, standings = self._rank_runs()
         quantities = self.runs.quantities
-        parts = [(self._comparer(run), self._axes(run)) for run in range(len(self.runs.names))]
+        parts = [
+            (self._comparer(run), [self.runs.rows_of_run(axis, run) for axis in self.runs.axes])
+            for run in range(len(self.runs.names))
+        ]
         # The gaps of each run are families of their own.
         gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, quantities)]
         return {
@@ -106,9 +109,6 @@ class RunComparer:
             replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
             for item, p in zip(changes, adjusted, strict=True)
         ]
-
-    def _axes(self, number: int) -> list[Axis]:
-        return [self.runs.rows_of_run(axis, number) for axis in self.runs.axes]
 
     def _comparer(self, number: int) -> GroupComparer:
         return GroupComparer(
