@@ -23,7 +23,6 @@ from evenhand.audits.run_setup import (
     Callback,
     add_earlier_metrics,
     finish_run,
-    object_names,
     open_run,
     write_manifest,
 )
@@ -120,7 +119,8 @@ class TextRunJob(ABC):
         """Write ``scores``; how many of them were there already."""
         options, manifest = self.settings.options, folder.manifest
         limits = {suite: info.get("limits", {}) for suite, info in manifest.get("suites", {}).items()}
-        objects = object_names(self.options["metrics"])
+        # No actor can load those.
+        objects = [item.info.name for item in self.options["metrics"] or () if not isinstance(item, str)]
         executors = pool.create_executors(metrics, self.settings, objects) if pool else {}
         keys: list[str] = []
         errors = reused = 0

@@ -113,11 +113,6 @@ def metric_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...
     return split_names([item if isinstance(item, str) else item.info.name for item in metrics])
 
 
-def object_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...]:
-    """The names of metrics that were given as objects."""
-    return tuple(item.info.name for item in metrics or () if not isinstance(item, str))
-
-
 def find_metrics(
     given: str | Sequence[str | Metric] | None, settings: RunConfig, defaults: Sequence[str] = ()
 ) -> dict[str, Metric]:

@@ -95,14 +95,12 @@ def analyse_groups(
         warnings += crossed.left_out
     compared = comparer.comparisons(axes, quantities)
     comparisons = check_by_permutation(comparer, compared, axes, quantities, options["check"])
-    strata = find_strata(prompt_ids, prompts, properties)
     tables = {
         "groups": comparer.groups(axes, quantities),
         "comparisons": to_table(comparisons),
         "omnibus": omnibus_table(comparer, axes, quantities),
         "pairs": to_table(comparer.pairs(plain, quantities) if options["pairs"] else ()),
-        "strata": compare_strata(comparer, plain, quantities, strata),
-        "strata_groups": estimate_strata(comparer, plain, quantities, strata),
+        **compare_strata(comparer, plain, quantities, find_strata(prompt_ids, prompts, properties)),
     }
     if requests:
         tables["distances"] = distance_table(
@@ -254,28 +252,18 @@ def read_stratum(prompt: Prompt, by: str) -> str | None:
     return prompt.template_id if by == _TEMPLATE else prompt.fills.get(by)
 
 
-def estimate_strata(
-    comparer: GroupComparer,
-    axes: Sequence[Axis],
-    quantities: Sequence[Quantity],
-    properties: Sequence[PromptStrata],
-) -> pl.DataFrame:
-    """The table of per-group estimates inside strata."""
-    tables = [
-        comparer.groups([part], quantities).with_columns(by=pl.lit(strata.by), stratum=pl.lit(name))
-        for strata, axis in product(properties, axes)
-        for name, part in strata.parts(axis)
-    ]
-    return pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *tables])
-
-
 def compare_strata(
     comparer: GroupComparer,
     axes: Sequence[Axis],
     quantities: Sequence[Quantity],
     properties: Sequence[PromptStrata],
-) -> pl.DataFrame:
-    """The table of gaps inside strata, each property corrected as families of its own."""
+) -> dict[str, pl.DataFrame]:
+    """The tables of groups and of gaps inside strata; gaps of each property are families of their own."""
+    groups = [
+        comparer.groups([part], quantities).with_columns(by=pl.lit(strata.by), stratum=pl.lit(name))
+        for strata, axis in product(properties, axes)
+        for name, part in strata.parts(axis)
+    ]
     comparisons: list[Comparison] = []
     known: list[dict[str, object]] = []
     for strata, axis, quantity in product(properties, axes, quantities):
@@ -292,7 +280,10 @@ def compare_strata(
     roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
     corrected = comparer.correct(comparisons, roles)
     rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
-    return pl.DataFrame(rows, schema=dict(STRATA))
+    return {
+        "strata": pl.DataFrame(rows, schema=dict(STRATA)),
+        "strata_groups": pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *groups]),
+    }
 
 
 def _adjust(
