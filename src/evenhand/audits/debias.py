@@ -127,7 +127,15 @@ def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) ->
             expected="one of the two",
             fix='for example --prompt "About voting, people from Texas will", or --suite political',
         )
-    _check_used(options)
+    names, kind, other = (_OF_SUITES, "prompts", "suite") if prompts else (_OF_PROMPTS, "suites", "prompt")
+    given: Mapping[str, object] = options
+    if unused := [name for name in names if given[name] not in (None, False)]:
+        flags = {name: fields_of(DebiasOptions)[name].flag for name in names}
+        raise InputError(
+            f"{', '.join(flags[name] for name in unused)}, and the texts are of {kind}",
+            expected=f"{', '.join(flags.values())} only for {other}s",
+            fix=f"leave it out, or give --{other}",
+        )
     audited = fields_of(AuditOptions).keys() - {"suite"}
     shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     settings = resolve_config(shared, model={"name": model if isinstance(model, str) else None})
@@ -136,14 +144,14 @@ def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) ->
         if isinstance(model, str)
         else model
     )
-    given = mitigation_options(options)
+    steering = mitigation_options(options)
     if suite is not None:
-        shared["suite"], shared["mitigate"], shared["mitigation_options"] = suite, MODES[mode], given
+        shared["suite"], shared["mitigate"], shared["mitigation_options"] = suite, MODES[mode], steering
         audit = prepare_audit(plain, **shared)
         return DebiasJob(mode, plain, audit.model, (), GenerationSpec(), vanilla=False, audit=audit)
     spec = settings.sampling(GenerationSpec(samples=1, max_new_tokens=60))
     spec = plain.resolved(spec) if isinstance(plain, ResolvesSpec) else spec
-    mitigated = registry.create_mitigation(MODES[mode], given).apply(plain)
+    mitigated = registry.create_mitigation(MODES[mode], steering).apply(plain)
     return DebiasJob(mode, plain, mitigated, prompts, spec, options["vanilla"], None)
 
 
@@ -158,18 +166,3 @@ def check_mode(mode: str) -> None:
     """An error for a mode that there is not."""
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}", expected=", ".join(MODES), fix="name one of these")
-
-
-def _check_used(options: DebiasOptions) -> None:
-    """An error for an option that prompts, or suites, have no use for."""
-    of_prompts = options["suite"] is None
-    kind, other = ("prompts", "suite") if of_prompts else ("suites", "prompt")
-    names = _OF_SUITES if of_prompts else _OF_PROMPTS
-    given: Mapping[str, object] = options
-    if unused := [name for name in names if given[name] not in (None, False)]:
-        flags = {name: fields_of(DebiasOptions)[name].flag for name in names}
-        raise InputError(
-            f"{', '.join(flags[name] for name in unused)}, and the texts are of {kind}",
-            expected=f"{', '.join(flags.values())} only for {other}s",
-            fix=f"leave it out, or give --{other}",
-        )

@@ -104,44 +104,34 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
     From a pilot run: for each primary comparison, from the spread its test saw. Without a run: for two groups
     of shares near ``share``, ``samples`` texts per prompt, alike within a prompt by ``icc``.
     """
-    gap, power, level = options["gap"], options["power"], options["level"]
+    gap, power, level, share = options["gap"], options["power"], options["level"], options["share"]
+    rows: list[dict[str, object]] = []
     if run is None:
-        rows = [_plan_from_guess(options)]
+        room = max(share, 1 - share)
+        if gap > room:
+            raise InputError(
+                f"a gap of {gap} from a share of {share}",
+                expected=f"at most {room:g}: shares end at 0 and 1",
+                fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
+            )
+        guess = Pilot(share, math.sqrt(share * (1 - share)), options["icc"], 0, 0)
+        plan = clusters_needed(gap, guess, guess, samples=options["samples"], level=level, power=power)
+        numbers = {"clusters_needed": plan.clusters, "null_reason": plan.null_reason}
+        rows.append({"group": "a", "baseline": "b", **numbers})
     else:
         with run_errors(run):
-            rows = _plan_from_pilot(run if isinstance(run, Run) else Run.open(run), gap, power, level)
+            pilot = run if isinstance(run, Run) else Run.open(run)
+            check_has_comparisons(pilot)
+            planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
+            for item in read_comparisons(pilot):
+                if item.exploratory:
+                    continue
+                rows.append({name: getattr(item, name, None) for name in _COLUMNS})
+                growth = planner.plan_growth(item, distance=gap)
+                if growth is not None and growth.clusters is not None:
+                    needed = math.ceil(growth.clusters * item.n_clusters)
+                    rows[-1].update(clusters_needed=needed, samples_factor=growth.samples)
     return SamplePlan(gap, power, level, pl.DataFrame(rows, schema=dict(_COLUMNS)))
-
-
-def _plan_from_pilot(pilot: Run, gap: float, power: float, level: float) -> list[dict[str, object]]:
-    check_has_comparisons(pilot)
-    planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
-    rows: list[dict[str, object]] = []
-    for item in read_comparisons(pilot):
-        if item.exploratory:
-            continue
-        rows.append({name: getattr(item, name, None) for name in _COLUMNS})
-        growth = planner.plan_growth(item, distance=gap)
-        if growth is not None and growth.clusters is not None:
-            needed = math.ceil(growth.clusters * item.n_clusters)
-            rows[-1].update(clusters_needed=needed, samples_factor=growth.samples)
-    return rows
-
-
-def _plan_from_guess(options: PowerOptions) -> dict[str, object]:
-    gap, share = options["gap"], options["share"]
-    room = max(share, 1 - share)
-    if gap > room:
-        raise InputError(
-            f"a gap of {gap} from a share of {share}",
-            expected=f"at most {room:g}: shares end at 0 and 1",
-            fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
-        )
-    pilot = Pilot(share, math.sqrt(share * (1 - share)), options["icc"], 0, 0)
-    plan = clusters_needed(
-        gap, pilot, pilot, samples=options["samples"], level=options["level"], power=options["power"]
-    )
-    return {"group": "a", "baseline": "b", "clusters_needed": plan.clusters, "null_reason": plan.null_reason}
 
 
 _LEGEND = (

@@ -62,15 +62,11 @@ class InputTexts:
 
 def open_texts(texts: Path | str | ArrowTable, columns: Mapping[str, str | None] | None = None) -> InputTexts:
     """The table in a file, in a log, or in memory, every column as text; of Parquet ``columns`` alone."""
-    if not isinstance(texts, Path | str):
-        return _from_memory(texts)
-    path = Path(texts)
-    log = read_log(path)
-    table = log.table if log else read_table(path, columns)
-    return InputTexts(path.name, table, {"file": path.name, "digest": file_digest(path)}, log)
-
-
-def _from_memory(texts: object) -> InputTexts:
+    if isinstance(texts, Path | str):
+        path = Path(texts)
+        log = read_log(path)
+        table = log.table if log else read_table(path, columns)
+        return InputTexts(path.name, table, {"file": path.name, "digest": file_digest(path)}, log)
     if not isinstance(texts, ArrowTable):
         raise InputError(
             f"the texts are a {type(texts).__name__}",

@@ -10,7 +10,6 @@ from typing import Unpack, cast
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.audits.audit import AuditJob
 from evenhand.audits.debias import MODES, check_mode, mitigation_options
 from evenhand.audits.mitigation_sweep import (
     METRICS,
@@ -205,12 +204,19 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
     shared["metrics"] = metric_names(options["metrics"]) or METRICS
     study = MitigationSweep(loaded, sweep_conditions(mode, chosen, mitigation_options(options)), shared)
     audits = [study.audit(condition, Path()) for condition in study.conditions]
-    _check_distances(audits[0])
-    tier = audits[0].sample_tier
+    first = audits[0]
+    requested = {name for part in first.parts for name in part.suite.info.distances}
+    if requested.isdisjoint(name.partition("=")[0] for name in first.metrics):
+        suites = ", ".join(part.suite.info.name for part in first.parts)
+        raise InputError(
+            f"there is no bias to draw: {suites} asks for no distance of {', '.join(first.metrics)}",
+            expected="a suite that asks for distances, such as political, with the metric it asks for",
+            fix=f"measure {', '.join(sorted(requested))}" if requested else "for example --suite political",
+        )
     identity: dict[str, Json] = {
         "command": "tradeoff",
         "conditions": [dict(audit.identity) for audit in audits],
-        "size": [tier.limit, tier.samples],
+        "size": [first.sample_tier.limit, first.sample_tier.samples],
     }
     folder = Path(options["out"] or default_folder("tradeoff", loaded.ref.name, identity))
     return TradeoffJob(options, study, chosen, model if isinstance(model, str) else None, identity, folder)
@@ -262,15 +268,3 @@ def _check_strengths(mode: str, given: str | Sequence[float]) -> tuple[float, ..
             fix="for example --strengths 0.1,0.5,0.9",
         )
     return chosen
-
-
-def _check_distances(audit: AuditJob) -> None:
-    """An error before anything is written where no suite asks for a distance of what is measured."""
-    asked = {name for part in audit.parts for name in part.suite.info.distances}
-    if not asked & {name.partition("=")[0] for name in audit.metrics}:
-        suites = ", ".join(part.suite.info.name for part in audit.parts)
-        raise InputError(
-            f"there is no bias to draw: {suites} asks for no distance of {', '.join(audit.metrics)}",
-            expected="a suite that asks for distances, such as political, with the metric it asks for",
-            fix=f"measure {', '.join(sorted(asked))}" if asked else "for example --suite political",
-        )
