@@ -211,14 +211,18 @@ def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.D
     corpora = cooccurrence["corpus"].unique(maintain_order=True).to_frame()
     cells = corpora.join(measures.rename({"corpus": "pair_corpus"}), how="cross", maintain_order="left_right")
     keys = ["corpus", "axis", "emotion", "key"]
-    named = cooccurrence.with_columns(_normalised("group")).unique(keys, keep="last")
+    named = cooccurrence.with_columns(
+        key=pl.col("group").map_elements(normalise_group, return_dtype=pl.String)
+    ).unique(keys, keep="last")
     for side in ("a", "b"):
         of_side = named.select(
             *keys,
             pl.col("percent").alias(f"percent_{side}"),
             pl.col("odds_ratio").alias(f"odds_ratio_{side}"),
         )
-        cells = cells.with_columns(_normalised(f"group_{side}"))
+        cells = cells.with_columns(
+            key=pl.col(f"group_{side}").map_elements(normalise_group, return_dtype=pl.String)
+        )
         cells = cells.join(of_side, on=keys, maintain_order="left")
     if cells.is_empty():
         raise InputError(
@@ -227,11 +231,12 @@ def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.D
             fix="compare the `group` column of cooccurrence.parquet with that of measures.parquet",
         )
     gap, acs = pl.col("corpus_difference"), pl.col("acs")
+    is_tested = pl.col("p_adjusted", "difference_low", "difference_high").is_not_null()
     is_away = ~pl.lit(0.0).is_between("difference_low", "difference_high")
     associations = (
         cells.with_columns(corpus_difference=pl.col("percent_b") - pl.col("percent_a"))
         .with_columns(
-            is_clear=((pl.col("p_adjusted") <= _CLEAR) & is_away).fill_null(False),
+            is_clear=pl.all_horizontal(is_tested) & (pl.col("p_adjusted") <= _CLEAR) & is_away,
             same_direction=pl.when(gap != 0, acs != 0).then((gap > 0) == (acs > 0)),
             null_reason=pl.when((gap == 0).fill_null(True))
             .then(pl.lit("no association in the corpus"))
@@ -244,11 +249,6 @@ def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.D
     parts = associations.group_by("corpus", "pair_corpus", "model", maintain_order=True)
     rows = [_agreement(part, level) for _, part in parts]
     return {"associations": associations, "agreements": pl.DataFrame(rows, schema=dict(AGREEMENTS))}
-
-
-def _normalised(column: str) -> pl.Expr:
-    """The names of groups as they are compared."""
-    return pl.col(column).map_elements(normalise_group, return_dtype=pl.String).alias("key")
 
 
 def _agreement(part: pl.DataFrame, level: float) -> dict[str, object]:

@@ -51,8 +51,17 @@ def prepare(*runs: Run | Path | str, **options: Unpack[MergeOptions]) -> RunJob:
                     fix="name the folders of the parts",
                 )
         _check_complete(parts)
+        first = _comparable(parts[0])
         for run in parts[1:]:
-            _check_alike(parts[0], run)
+            other = _comparable(run)
+            differing = [key for key in first if canonical_json(first[key]) != canonical_json(other[key])]
+            if differing:
+                raise InputError(
+                    f"{run.path} is a part of another run than {parts[0].path}: they differ in "
+                    f"{', '.join(differing)}",
+                    expected="parts made by one command but for --shard",
+                    fix="make that part again",
+                )
         identity, name = _identity(parts[0]), str(parts[0].manifest["name"])
         folder = Path(options["out"] or default_folder("audit", name, identity))
         sources = tuple(sorted(parts, key=lambda run: int(run.manifest["identity"]["slice"][0])))
@@ -166,17 +175,6 @@ def _check_complete(runs: Sequence[Run]) -> None:
             f"the parts are {', '.join(f'{index}/{of}' for index, of in numbers) or 'none'}",
             expected=f"each of {every} once",
             fix="name every part of one run",
-        )
-
-
-def _check_alike(first: Run, other: Run) -> None:
-    mine, theirs = _comparable(first), _comparable(other)
-    differing = [key for key in mine if canonical_json(mine[key]) != canonical_json(theirs[key])]
-    if differing:
-        raise InputError(
-            f"{other.path} is a part of another run than {first.path}: they differ in {', '.join(differing)}",
-            expected="parts made by one command but for --shard",
-            fix="make that part again",
         )
 
 
