@@ -6,7 +6,7 @@ import pytest
 from tests.audits.texts import run
 
 from evenhand import gate, power
-from evenhand.audits.analysis.gate_rules import GateRule
+from evenhand.audits.gate import GateRule
 from evenhand.core.errors import InputError
 
 

@@ -24,7 +24,7 @@ from tests.fuzz.contents import (
 from tests.fuzz.harness import Reader, Tree, of_trees
 
 from evenhand.annotate.study import parse_task, task_text
-from evenhand.audits.analysis.gate_rules import GateRule
+from evenhand.audits.gate import GateRule
 from evenhand.collection.collector import read_groups
 from evenhand.config import resolve_config
 from evenhand.core.files import asset_path

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import ClassVar, Unpack
 
+from evenhand.audits import run_setup
 from evenhand.audits.generator import (
     STAGE,
     PromptShard,
-    RunSlice,
     SampleTier,
     TextGenerator,
     add_tier,
+    parse_slice,
     plan_shards,
     throughput_key,
 )
-from evenhand.audits.measurement import RunMeasurement
-from evenhand.audits.ray_pool import ActorPool, PooledModel
-from evenhand.audits.run_setup import (
-    SILENT_PROGRESS,
-    Callback,
-    ModelSpec,
-    RunPlan,
-    check_baselines,
-    check_strata,
-    describe_engine,
-    describe_mitigation,
-    find_callbacks,
-    find_metrics,
-    format_duration,
-    metric_names,
-    object_names,
-    open_pool,
-    open_run,
-    write_manifest,
-)
+from evenhand.audits.measurement import TextRunJob
+from evenhand.audits.ray_pool import PooledModel
+from evenhand.audits.run_setup import SILENT_PROGRESS, ModelSpec, RunPlan, format_duration
 from evenhand.config import FORWARD_PRESETS, RunConfig, resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
@@ -46,7 +30,6 @@ from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, split_names
 from evenhand.core.protocols import (
     EstimatesThroughput,
-    Metric,
     Model,
     Progress,
     ResolvesSpec,
@@ -72,34 +55,24 @@ class SuitePart:
     prompts: tuple[Prompt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditJob:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditJob(TextRunJob):
     """An audit that is ready to run: everything is checked, nothing is generated yet."""
 
-    settings: RunConfig
+    options: AuditOptions
     model: Model
     parts: tuple[SuitePart, ...]
-    metrics: Mapping[str, Metric]
-    baselines: Mapping[tuple[str, str], str]
-    """The declared baseline of every suite and axis."""
-    identity: Mapping[str, Json]
-    folder: Path
-    command: str
-    fresh: bool
-    retry_failed: bool
-    slice: RunSlice | None = None
-    """The part of the work that is done here; the others are merged later."""
-    pool: ActorPool | None = None
-    """The actors that write and score; None where this process does."""
-    objects: tuple[str, ...] = ()
-    """Metrics that were given as objects."""
-    callbacks: tuple[Callback, ...] = ()
-    """Each is called with the finished run."""
+    texts_stage: ClassVar[str] = STAGE
 
     @property
     def sample_tier(self) -> SampleTier:
         """The requested number of prompts and samples."""
         return SampleTier(self.settings.options["limit"], self.parts[0].spec.samples)
+
+    @property
+    def slice(self) -> tuple[int, int] | None:
+        """Which part of the work is done here, and of how many; the others are merged later."""
+        return parse_slice(self.options["shard"]) if self.options["shard"] else None
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
@@ -111,46 +84,21 @@ class AuditJob:
             for count, part in zip(counts, self.parts, strict=True)
         )
         return RunPlan(
-            title=f"audit {self.model.ref.name}",
+            title=f"audit {self.name}",
             lines=(
                 f"suite   {', '.join(part.suite.info.name for part in self.parts)}: {sum(counts):,} prompts "
                 f"x {tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
-                *([f"part    {self.slice.index} of {self.slice.of} of these"] if self.slice else []),
+                *(["part    {} of {} of these".format(*self.slice)] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
-                *describe_mitigation(self.model.ref),
-                *describe_engine(self.settings),
+                *run_setup.describe_mitigation(self.model.ref),
+                *run_setup.describe_engine(self.settings),
                 f"time    {self._estimate(tokens, texts)}",
                 f"folder  {self.folder}",
             ),
             folder=self.folder,
         )
 
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Generate, score, compare and report; resumes what an earlier run left."""
-        with ExitStack() as stack:
-            if self.pool:
-                stack.callback(self.pool.close)
-            folder, cache = stack.enter_context(open_run(self.folder, self.identity, fresh=self.fresh))
-            suites: dict[str, Json] = {part.suite.info.name: asdict(part.suite.info) for part in self.parts}
-            write_manifest(
-                folder, command=self.command, name=self.model.ref.name, settings=self.settings, suites=suites
-            )
-            prompts = self._generate_texts(folder, cache, progress)
-            run = RunMeasurement(
-                folder,
-                cache,
-                self.settings,
-                self.metrics,
-                self.baselines,
-                texts_stage=STAGE,
-                pool=self.pool,
-                objects=self.objects,
-            ).run(prompts, progress)
-        for callback in self.callbacks:
-            callback(run)
-        return run
-
-    def _generate_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
+    def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
         """Write the table of generations; returns the prompts of its texts."""
         tiers = add_tier([SampleTier(**tier) for tier in folder.manifest["growth"]], self.sample_tier)
         shards = [self._plan_shards(part, tiers) for part in self.parts]
@@ -163,7 +111,7 @@ class AuditJob:
                     folder,
                     cache,
                     failure_rate=self.settings.options["max_failures"],
-                    retry_failed=self.retry_failed,
+                    retry_failed=self.options["retry_failed"],
                 )
                 part_keys = generator.run(part.prompts, list(numbered.values()), progress)
                 keys += part_keys
@@ -195,10 +143,11 @@ class AuditJob:
         shards = dict(enumerate(plan_shards(len(part.prompts), tiers)))
         if self.slice is None:
             return shards
-        own = {place: shards[place] for place in self.slice.places(len(shards))}
+        index, of = self.slice
+        own = {place: shards[place] for place in range(index - 1, len(shards), of)}
         if not own:
             raise InputError(
-                f"--shard {self.slice.index}/{self.slice.of} has nothing to do",
+                f"--shard {index}/{of} has nothing to do",
                 expected=f"at most {len(shards)} parts: {part.suite.info.name} has {len(shards)} shards",
                 fix="use fewer parts",
             )
@@ -209,20 +158,17 @@ class AuditJob:
         return _read_rate(scoring_rate_key(self.metrics.values()))
 
     def _estimate(self, tokens: int, texts: int) -> str:
-        rate = self.scoring_rate()
-        scoring = f"; scoring and comparing about {format_duration(texts / rate)}" if rate else ""
-        return self._estimate_generation(tokens) + scoring
-
-    def _estimate_generation(self, tokens: int) -> str:
+        scored = self.scoring_rate()
+        scoring = f"; scoring and comparing about {format_duration(texts / scored)}" if scored else ""
         spec = self.parts[0].spec
         rate, source = _read_rate(throughput_key(self.model, spec)), "as last measured here"
         if rate is None and isinstance(self.model, EstimatesThroughput):
             rate, source = self.model.pace(spec), "as tried just now"
         if rate is None:
-            return "not known before the first run of this model here; progress is shown"
+            return f"not known before the first run of this model here; progress is shown{scoring}"
         if math.isinf(rate):
-            return "none for writing: the texts are there already"
-        return f"at most {format_duration(tokens / rate)} at {rate:,.0f} tokens/s, {source}"
+            return f"none for writing: the texts are there already{scoring}"
+        return f"at most {format_duration(tokens / rate)} at {rate:,.0f} tokens/s, {source}{scoring}"
 
 
 @checks_options
@@ -244,13 +190,13 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         options,
         model={"name": model if isinstance(model, str) else None},
         suite={"names": None if isinstance(suite, Suite) else split_names(suite)},
-        metrics={"names": metric_names(metrics)},
+        metrics={"names": run_setup.metric_names(metrics)},
         mitigation={"name": options["mitigate"], "options": options["mitigation_options"]},
     )
     parts = _load_parts(suite, settings)
     spec = _model_spec(model, settings)
     with ExitStack() as stack:
-        pool = open_pool(settings, spec)
+        pool = run_setup.open_pool(settings, spec)
         plain: Model
         if pool:
             stack.callback(pool.close)
@@ -260,101 +206,72 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         elif spec.name == replay.NAME and isinstance(suite, Suite):
             plain = replay.of_suite(suite)
         else:
-            plain = spec.load_plain(settings.execution())
+            plain = registry.create_model(spec.name, spec.options, settings.execution())
         if isinstance(plain, ResolvesSpec):
             # What the model does not know is refused here.
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
-        _check_preset(settings.options["preset"], plain, parts[0].spec)
-        model = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
-        job = _build_job(parts, model, settings, options, pool)
+        preset = settings.options["preset"]
+        if preset in FORWARD_PRESETS and parts[0].spec.iterations is not None:
+            # Each of its fields alone would pass.
+            raise InputError(
+                f"preset {preset!r} for the masked model {plain.ref.name!r}",
+                expected="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
+                fix="use --preset bold-bert, or name the sampling without a preset",
+            )
+        written_by = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
+        prompts = [prompt for part in parts for prompt in part.prompts]
+        groups = {axis: set[str]() for part in parts for axis in part.suite.info.baselines}
+        for group in (group for prompt in prompts for group in prompt.groups if group.axis in groups):
+            groups[group.axis].add(group.name)
+        run_setup.check_baselines(settings.options["baseline"], groups)
+        run_setup.check_strata(settings.options["strata"], prompts)
+        defaults = dict.fromkeys(name for part in parts for name in part.suite.info.metrics)
+        identity: dict[str, Json] = {
+            "command": "audit",
+            "model": written_by.ref.identity(),
+            "suites": {
+                part.suite.info.name: {
+                    "version": part.suite.info.version,
+                    "digest": digest([prompt.id for prompt in part.prompts]),
+                    "sampling": part.spec.sampling(),
+                }
+                for part in parts
+            },
+            "compare": settings.compare_identity(),
+        }
+        if options["shard"]:
+            identity["slice"] = list(parse_slice(options["shard"]))
+        job = AuditJob(
+            name=written_by.ref.name,
+            suites={part.suite.info.name: asdict(part.suite.info) for part in parts},
+            options=options,
+            settings=settings,
+            model=written_by,
+            parts=parts,
+            metrics=run_setup.find_metrics(metrics, settings, tuple(defaults)),
+            identity=identity,
+            folder=Path(options["out"] or default_folder("audit", written_by.ref.name, identity)),
+            command=options["command"] or f"evenhand audit {settings.model}",
+            open_pool=lambda: pool,
+            callbacks=run_setup.find_callbacks(options),
+        )
         stack.pop_all()
         return job
 
 
-def _build_job(
-    parts: tuple[SuitePart, ...],
-    model: Model,
-    settings: RunConfig,
-    options: AuditOptions,
-    pool: ActorPool | None,
-) -> AuditJob:
-    """The job of parts and model; a wrong baseline or stratum is refused before anything is generated."""
-    prompts = [prompt for part in parts for prompt in part.prompts]
-    baseline, infos = settings.options["baseline"], [part.suite.info for part in parts]
-    baselines = {
-        (info.name, axis): baseline.get(axis, name) for info in infos for axis, name in info.baselines.items()
-    }
-    axes = {axis for _, axis in baselines}
-    check_baselines(
-        baseline,
-        axes,
-        lambda axis: {group.name for prompt in prompts for group in prompt.groups if group.axis == axis},
-    )
-    if settings.options["strata"]:
-        check_strata(settings.options["strata"], prompts)
-    identity: dict[str, Json] = {
-        "command": "audit",
-        "model": model.ref.identity(),
-        "suites": {
-            part.suite.info.name: {
-                "version": part.suite.info.version,
-                "digest": digest([prompt.id for prompt in part.prompts]),
-                "sampling": part.spec.sampling(),
-            }
-            for part in parts
-        },
-        "compare": settings.compare_identity(),
-    }
-    metrics, out = options["metrics"], options["out"]
-    run_slice = RunSlice.parse(options["shard"]) if options["shard"] else None
-    if run_slice:
-        identity["slice"] = [run_slice.index, run_slice.of]
-    defaults = tuple(dict.fromkeys(name for info in infos for name in info.metrics))
-    return AuditJob(
-        settings=settings,
-        model=model,
-        parts=parts,
-        metrics=find_metrics(metrics, settings, defaults),
-        baselines=baselines,
-        identity=identity,
-        folder=Path(out) if out else default_folder("audit", model.ref.name, identity),
-        command=options["command"] or f"evenhand audit {settings.model}",
-        fresh=options["fresh"],
-        retry_failed=options["retry_failed"],
-        slice=run_slice,
-        pool=pool,
-        objects=object_names(metrics),
-        callbacks=find_callbacks(options),
-    )
-
-
 def _load_parts(suite: str | Sequence[str] | Suite | None, settings: RunConfig) -> tuple[SuitePart, ...]:
     execution = settings.execution()
-    suites = (
-        [suite]
-        if isinstance(suite, Suite)
-        else [registry.create_suite(name, execution=execution) for name in settings.suites]
-    )
     parts = []
-    for item in suites:
-        prompts = tuple(interleave_groups(list(item.prompts())))
+    for given in [suite] if isinstance(suite, Suite) else settings.suites:
+        loaded = given if isinstance(given, Suite) else registry.create_suite(given, execution=execution)
+        prompts = tuple(interleave_groups(list(loaded.prompts())))
         if not prompts:
-            raise InputError(f"suite {item.info.name!r} has no prompts", expected="at least one prompt")
-        parts.append(SuitePart(item, settings.sampling(item.info.spec), prompts))
+            raise InputError(f"suite {loaded.info.name!r} has no prompts", expected="at least one prompt")
+        parts.append(SuitePart(loaded, settings.sampling(loaded.info.spec), prompts))
     names = [part.suite.info.name for part in parts]
     if len(set(names)) < len(names):
         raise InputError(f"the suites are {', '.join(names)}", expected="each suite once", fix="rename one")
     return tuple(parts)
-
-
-def _check_preset(preset: str | None, model: Model, resolved: GenerationSpec) -> None:
-    """An error for the preset of another kind of model, where each of its fields alone would pass."""
-    if preset in FORWARD_PRESETS and resolved.iterations is not None:
-        raise InputError(
-            f"preset {preset!r} for the masked model {model.ref.name!r}",
-            expected="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
-            fix="use --preset bold-bert, or name the sampling without a preset",
-        )
 
 
 def _model_spec(model: str | Model | None, settings: RunConfig) -> ModelSpec:
@@ -385,7 +302,5 @@ def _model_spec(model: str | Model | None, settings: RunConfig) -> ModelSpec:
 
 def _read_rate(key: str) -> float | None:
     """A speed that was measured here before."""
-    cache = ContentCache()
-    rate = cache.rate(key)
-    cache.close()
-    return rate
+    with closing(ContentCache()) as cache:
+        return cache.rate(key)

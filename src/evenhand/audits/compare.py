@@ -1,20 +1,22 @@
-"""``compare``: runs side by side, paired by prompt."""
+"""``compare``: runs side by side, paired by prompt; or a corpus run and a probe run, joined by group."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
-from evenhand.audits.analysis.paired_runs import pair_runs
+import polars as pl
+
 from evenhand.audits.analysis.run_changes import RunComparer
-from evenhand.audits.association import prepare as prepare_association
 from evenhand.audits.loaded_run import (
     COMMANDS,
     PROBE,
     check_finished,
     comparable_name,
     load_run,
+    pair_runs,
     read_command,
 )
 from evenhand.audits.options import CompareOptions
@@ -24,11 +26,30 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
+from evenhand.core.seeds import derive_seed
+from evenhand.stats.agreement_coefficients import spearman
+from evenhand.stats.bootstrap import cluster_bootstrap_mean
 from evenhand.stats.corrections import Correction
 from evenhand.store.run import Run, run_errors
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.schemas import AGREEMENTS, ASSOCIATIONS
 
-STAGE = "compare"
+STAGE, ASSOCIATE = "compare", "associate"
+"""What the manifest's identity calls each kind, so that the report knows its page."""
+ALIASES: Final[Mapping[str, str]] = {
+    "nb": "non-binary",
+    "nonbinary": "non-binary",
+    "ea": "european american",
+    "white": "european american",
+    "aa": "african american",
+    "black": "african american",
+    "ch": "christian",
+    "mu": "muslim",
+    "jw": "jewish",
+    "jew": "jewish",
+}
+"""Short names of published lists, lower-case, to those of pairs."""
+_CLEAR: Final = 0.05
 
 
 @checks_options
@@ -55,82 +76,118 @@ def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> RunJo
             )
         commands = [read_command(run) for run in opened]
         kinds = frozenset("texts" if command in COMMANDS else command for command in commands)
-        if kinds == {"corpus", "probe"}:
-            return prepare_association(*opened, **options)
         if kinds not in _COMPARABLE:
             raise InputError(
                 f"runs of {' and '.join(sorted(kinds))} cannot be compared with each other",
                 expected="; ".join(" and ".join(sorted(known)) for known in _COMPARABLE),
                 fix="name runs of one kind",
             )
-        return _prepare_texts(opened, options)
-
-
-_COMPARABLE = (frozenset({"texts"}), frozenset({PROBE}), frozenset({"corpus", "probe"}))
-"""What the runs of a comparison are made of: texts, or the command that made them."""
-
-
-def _prepare_texts(runs: tuple[Run, ...], options: CompareOptions) -> RunJob:
-    for run in runs:
-        check_finished(run)
-    settings = resolve_config(options).options
-    level, correction = settings["level"], settings["correction"]
-    identity: dict[str, Json] = {
-        "command": "compare",
-        "runs": [_identity(run) for run in runs],
-        "compare": {"level": level, "correction": correction},
-    }
-    names = "-".join(str(run.manifest["name"]) for run in runs)
-    folder = Path(options["out"]) if options["out"] else default_folder("compare", names, identity)
-    command = options["command"] or f"evenhand compare {' '.join(str(run.path) for run in runs)}"
-    first, *others = (f"{run.manifest['name']} ({run.path})" for run in runs)
+        if kinds == {"corpus", PROBE} and len(opened) > 2:
+            raise InputError(
+                f"runs of {', '.join(commands)}",
+                expected="one corpus run and one probe run",
+                fix="compare several corpora by scanning them in one run",
+            )
+        settings = resolve_config(options).options
+        level, correction = settings["level"], settings["correction"]
+        identity: dict[str, Json]
+        formats: tuple[str, ...]
+        work: Callable[[], _Comparison]
+        if kinds == {"corpus", PROBE}:
+            corpus, probe = sorted(opened, key=read_command)
+            stage, title, formats = ASSOCIATE, "compare a corpus and a classifier", ("html", "json", "md")
+            lines = {"corpus": str(corpus.manifest["name"]), "classifier": str(probe.manifest["name"])}
+            identity = {
+                "command": stage,
+                "corpus": digest(corpus.manifest["identity"]),
+                "probe": digest([probe.manifest["identity"], probe.manifest["view"]]),
+                "level": level,
+            }
+            work = partial(_compare_corpus, corpus, probe, level)
+        else:
+            for run in opened:
+                check_finished(run)
+            first, *others = (f"{run.manifest['name']} ({run.path})" for run in opened)
+            stage, title, formats = STAGE, f"compare {len(opened)} runs", ("html", "json")
+            lines = {"reference": first, "against": ", ".join(others)}
+            identity = {
+                "command": stage,
+                "runs": [_identity(run) for run in opened],
+                "compare": {"level": level, "correction": correction},
+            }
+            work = partial(_compare_texts, opened, level, correction)
+    names = "-".join(str(run.manifest["name"]) for run in opened)
+    folder = Path(options["out"] or default_folder("compare", names, identity))
+    command = options["command"] or f"evenhand compare {' '.join(str(run.path) for run in opened)}"
+    width = max(map(len, lines)) + 1
     return RunJob(
-        title=f"compare {len(runs)} runs",
-        lines=(f"reference {first}", f"against   {', '.join(others)}", f"folder    {folder}"),
+        title=title,
+        lines=tuple(f"{label:<{width}}{text}" for label, text in {**lines, "folder": folder}.items()),
         identity=identity,
         folder=folder,
         fresh=options["fresh"],
-        work=partial(_compare, runs, level, correction, command),
-        sources=runs,
+        work=partial(_write, stage, command, work),
+        sources=opened,
+        formats=formats,
     )
 
 
-def _compare(
-    runs: tuple[Run, ...],
-    level: float,
-    correction: Correction,
-    command: str,
-    folder: RunFolder,
-    progress: Progress,
+_COMPARABLE = (frozenset({"texts"}), frozenset({PROBE}), frozenset({"corpus", PROBE}))
+"""What the runs of a comparison are made of: texts, or the command that made them."""
+
+
+class _Comparison(NamedTuple):
+    """What a comparison gives."""
+
+    runs: Sequence[tuple[str, Run]]
+    """The runs that were read, with what they are called."""
+    manifest: Mapping[str, Any]
+    tables: Mapping[str, pl.DataFrame]
+    counted: Mapping[str, str]
+    """What the record of the stage counts, and in which table."""
+
+
+def _write(
+    stage: str, command: str, work: Callable[[], _Comparison], folder: RunFolder, progress: Progress
 ) -> None:
-    """Pair the runs and write the tables of their comparison."""
-    with run_stage(folder, STAGE) as record, progress.step("comparing", None):
-        joined = pair_runs([load_run(run) for run in runs])
-        reference = runs[0].manifest
-        metrics, suites = reference["metrics"], reference["suites"]
-        used = {quantity.metric for quantity in joined.quantities}
-        folder.manifest.update(
-            command=command,
-            name=" vs ".join(joined.names),
-            execution={},
-            metrics={
-                name: card
-                for spec, card in metrics.items()
-                if (name := comparable_name(runs[0], spec)) in used
-            },
-            suites={suite: suites.get(suite) or next(iter(suites.values())) for suite in joined.paired},
-            runs=[
-                {"name": name, "path": str(run.path), "command": run.manifest["command"]}
-                for name, run in zip(joined.names, runs, strict=True)
-            ],
-            paired=dict(joined.paired),
-            warnings=list(joined.warnings),
-            ended=None,
-        )
-        tables = RunComparer(joined, level=level, correction=correction).tables()
-        for name, table in tables.items():
+    """Compare, and fill the folder."""
+    with run_stage(folder, stage) as record, progress.step("comparing", None):
+        compared = work()
+        runs = [
+            {"name": name, "path": str(run.path), "command": run.manifest["command"]}
+            for name, run in compared.runs
+        ]
+        folder.manifest.update(command=command, execution={}, runs=runs, ended=None, **compared.manifest)
+        for name, table in compared.tables.items():
             folder.write(name, table)
-        record["comparisons"] = tables["changes"].height
+        record.update({key: compared.tables[name].height for key, name in compared.counted.items()})
+
+
+def _compare_texts(runs: tuple[Run, ...], level: float, correction: Correction) -> _Comparison:
+    """Pair the runs; the first one is the reference."""
+    joined = pair_runs([load_run(run) for run in runs])
+    metrics, suites = runs[0].manifest["metrics"], runs[0].manifest["suites"]
+    named = {comparable_name(runs[0], spec): card for spec, card in metrics.items()}
+    used = {quantity.metric for quantity in joined.quantities}
+    manifest = {
+        "name": " vs ".join(joined.names),
+        "metrics": {name: card for name, card in named.items() if name in used},
+        "suites": {suite: suites.get(suite) or next(iter(suites.values())) for suite in joined.paired},
+        "paired": dict(joined.paired),
+        "warnings": list(joined.warnings),
+    }
+    tables = RunComparer(joined, level=level, correction=correction).tables()
+    named_runs = list(zip(joined.names, runs, strict=True))
+    return _Comparison(named_runs, manifest, tables, {"comparisons": "changes"})
+
+
+def _compare_corpus(corpus: Run, probe: Run, level: float) -> _Comparison:
+    """Join the tables and correlate."""
+    runs = [(str(run.manifest["name"]), run) for run in (corpus, probe)]
+    name = " and ".join(name for name, _ in runs)
+    manifest = {"name": name, "view": probe.manifest["view"], "warnings": []}
+    tables = associate(corpus, probe, level=level)
+    return _Comparison(runs, manifest, tables, dict(zip(tables, tables, strict=True)))
 
 
 def _identity(run: Run) -> Json:
@@ -144,3 +201,87 @@ def _identity(run: Run) -> Json:
         "name": manifest["name"],
         "digest": digest([manifest["identity"], manifest["growth"], metrics]),
     }
+
+
+def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.DataFrame]:
+    """``associations``, a row per cell, and ``agreements``, a row per corpus and set of pairs."""
+    view = probe.manifest["view"]
+    measures = probe.table("measures").filter(pairs=view["pairs"], score=view["score"])
+    cooccurrence = corpus.table("cooccurrence")
+    corpora = cooccurrence["corpus"].unique(maintain_order=True).to_frame()
+    cells = corpora.join(measures.rename({"corpus": "pair_corpus"}), how="cross", maintain_order="left_right")
+    keys = ["corpus", "axis", "emotion", "key"]
+    named = cooccurrence.with_columns(
+        key=pl.col("group").map_elements(normalise_group, return_dtype=pl.String)
+    ).unique(keys, keep="last")
+    for side in ("a", "b"):
+        of_side = named.select(
+            *keys,
+            pl.col("percent").alias(f"percent_{side}"),
+            pl.col("odds_ratio").alias(f"odds_ratio_{side}"),
+        )
+        cells = cells.with_columns(
+            key=pl.col(f"group_{side}").map_elements(normalise_group, return_dtype=pl.String)
+        )
+        cells = cells.join(of_side, on=keys, maintain_order="left")
+    if cells.is_empty():
+        raise InputError(
+            "the two runs share no pair of groups with an emotion",
+            expected="a corpus run and a probe run with groups and emotions of the same names",
+            fix="compare the `group` column of cooccurrence.parquet with that of measures.parquet",
+        )
+    gap, acs = pl.col("corpus_difference"), pl.col("acs")
+    is_tested = pl.col("p_adjusted", "difference_low", "difference_high").is_not_null()
+    is_away = ~pl.lit(0.0).is_between("difference_low", "difference_high")
+    associations = (
+        cells.with_columns(corpus_difference=pl.col("percent_b") - pl.col("percent_a"))
+        .with_columns(
+            is_clear=pl.all_horizontal(is_tested) & (pl.col("p_adjusted") <= _CLEAR) & is_away,
+            same_direction=pl.when(gap != 0, acs != 0).then((gap > 0) == (acs > 0)),
+            null_reason=pl.when((gap == 0).fill_null(True))
+            .then(pl.lit("no association in the corpus"))
+            .when((acs == 0).fill_null(True))
+            .then(pl.lit("no ACS")),
+        )
+        .select(list(ASSOCIATIONS))
+        .cast(pl.Schema(ASSOCIATIONS))
+    )
+    parts = associations.group_by("corpus", "pair_corpus", "model", maintain_order=True)
+    rows = [_agreement(part, level) for _, part in parts]
+    return {"associations": associations, "agreements": pl.DataFrame(rows, schema=dict(AGREEMENTS))}
+
+
+def _agreement(part: pl.DataFrame, level: float) -> dict[str, object]:
+    """How far both lean the same way; the emotions of one pair of groups belong together."""
+    known = part.drop_nulls("same_direction")
+    names = {name: str(part[name][0]) for name in ("corpus", "pair_corpus", "model")}
+    ids = known.select(pl.concat_str("axis", "group_a", "group_b", separator="/")).to_series().to_list()
+    rng = derive_seed(0, "association", *names.values())
+    corpus, classifier = (known[name].to_numpy() for name in ("corpus_difference", "acs"))
+    rho = spearman(corpus, classifier, ids, rng=rng, level=level)
+    same = known["same_direction"].cast(pl.Float64).to_numpy()
+    share = cluster_bootstrap_mean(same, ids, rng=rng, resamples=2_000, level=level)
+    return {
+        **names,
+        "rho": rho.value,
+        "rho_low": rho.low,
+        "rho_high": rho.high,
+        "same": int(same.sum()),
+        "n": known.height,
+        "n_clusters": len(set(ids)),
+        "share": share.value,
+        "share_low": share.low,
+        "share_high": share.high,
+        "level": level,
+        "null_reason": rho.null_reason or share.null_reason,
+    }
+
+
+def normalise_group(group: str) -> str:
+    """A group's name as it is compared: lower-case, in the spelling of pairs.
+
+    >>> normalise_group("AA"), normalise_group("African_American")
+    ('african american', 'african american')
+    """
+    name = " ".join(group.lower().replace("_", " ").split())
+    return ALIASES.get(name, name)

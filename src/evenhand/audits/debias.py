@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack, cast
@@ -17,7 +17,7 @@ from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, fields_of
 from evenhand.core.protocols import Model, Progress, ResolvesSpec
-from evenhand.core.records import Completion, GenerationSpec, Request
+from evenhand.core.records import GenerationSpec, Request
 from evenhand.core.registry import Option
 from evenhand.run_options import AuditOptions
 from evenhand.store.run import Run
@@ -91,14 +91,16 @@ class DebiasJob:
         requests = [
             Request(digest([prompt]), prompt, tuple(range(self.spec.samples))) for prompt in self.prompts
         ]
-        written = _generate_all(self.mitigated_model, requests, self.spec)
-        own = _generate_all(self.plain_model, requests, self.spec) if self.vanilla else {}
+        models = [self.mitigated_model, *([self.plain_model] if self.vanilla else [])]
+        written, *own = (
+            {(done.request_id, done.sample): done for done in model.generate(requests, self.spec)}
+            for model in models
+        )
         texts = []
         for item in requests:
             for sample in item.samples:
-                text, vanilla = written[item.id, sample], own.get((item.id, sample))
-                plain = vanilla.text if vanilla else None
-                texts.append(WrittenText(item.text, sample, text.text, plain, text.failure))
+                text, vanilla = written[item.id, sample], own[0][item.id, sample].text if own else None
+                texts.append(WrittenText(item.text, sample, text.text, vanilla, text.failure))
         return DebiasResult(tuple(texts), None)
 
 
@@ -125,7 +127,15 @@ def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) ->
             expected="one of the two",
             fix='for example --prompt "About voting, people from Texas will", or --suite political',
         )
-    _check_used(options)
+    names, kind, other = (_OF_SUITES, "prompts", "suite") if prompts else (_OF_PROMPTS, "suites", "prompt")
+    given: Mapping[str, object] = options
+    if unused := [name for name in names if given[name] not in (None, False)]:
+        flags = {name: fields_of(DebiasOptions)[name].flag for name in names}
+        raise InputError(
+            f"{', '.join(flags[name] for name in unused)}, and the texts are of {kind}",
+            expected=f"{', '.join(flags.values())} only for {other}s",
+            fix=f"leave it out, or give --{other}",
+        )
     audited = fields_of(AuditOptions).keys() - {"suite"}
     shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     settings = resolve_config(shared, model={"name": model if isinstance(model, str) else None})
@@ -134,14 +144,14 @@ def prepare(model: str | Model = "builtin", **options: Unpack[DebiasOptions]) ->
         if isinstance(model, str)
         else model
     )
-    given = mitigation_options(options)
+    steering = mitigation_options(options)
     if suite is not None:
-        shared["suite"], shared["mitigate"], shared["mitigation_options"] = suite, MODES[mode], given
+        shared["suite"], shared["mitigate"], shared["mitigation_options"] = suite, MODES[mode], steering
         audit = prepare_audit(plain, **shared)
         return DebiasJob(mode, plain, audit.model, (), GenerationSpec(), vanilla=False, audit=audit)
     spec = settings.sampling(GenerationSpec(samples=1, max_new_tokens=60))
     spec = plain.resolved(spec) if isinstance(plain, ResolvesSpec) else spec
-    mitigated = registry.create_mitigation(MODES[mode], given).apply(plain)
+    mitigated = registry.create_mitigation(MODES[mode], steering).apply(plain)
     return DebiasJob(mode, plain, mitigated, prompts, spec, options["vanilla"], None)
 
 
@@ -156,24 +166,3 @@ def check_mode(mode: str) -> None:
     """An error for a mode that there is not."""
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}", expected=", ".join(MODES), fix="name one of these")
-
-
-def _check_used(options: DebiasOptions) -> None:
-    """An error for an option that prompts, or suites, have no use for."""
-    of_prompts = options["suite"] is None
-    kind, other = ("prompts", "suite") if of_prompts else ("suites", "prompt")
-    names = _OF_SUITES if of_prompts else _OF_PROMPTS
-    given: Mapping[str, object] = options
-    if unused := [name for name in names if given[name] not in (None, False)]:
-        flags = {name: fields_of(DebiasOptions)[name].flag for name in names}
-        raise InputError(
-            f"{', '.join(flags[name] for name in unused)}, and the texts are of {kind}",
-            expected=f"{', '.join(flags.values())} only for {other}s",
-            fix=f"leave it out, or give --{other}",
-        )
-
-
-def _generate_all(
-    model: Model, requests: Sequence[Request], spec: GenerationSpec
-) -> dict[tuple[str, int], Completion]:
-    return {(item.request_id, item.sample): item for item in model.generate(requests, spec)}

@@ -93,10 +93,7 @@ class WandbLogger:
                 logged.finish()
 
 
-LOGGERS: Mapping[str, Callable[[bool], Callback]] = {
-    "mlflow": lambda texts: MlflowLogger(texts=texts),
-    "wandb": lambda texts: WandbLogger(texts=texts),
-}
+LOGGERS: Mapping[str, Callable[..., Callback]] = {"mlflow": MlflowLogger, "wandb": WandbLogger}
 
 
 def create_loggers(log: str | Sequence[str] | None, *, log_texts: bool = False) -> list[Callback]:
@@ -111,7 +108,7 @@ def create_loggers(log: str | Sequence[str] | None, *, log_texts: bool = False) 
             expected=f"--log-texts with --log {' or '.join(LOGGERS)}",
             fix="say where the texts are to be logged",
         )
-    return [LOGGERS[name](log_texts) for name in names]
+    return [LOGGERS[name](texts=log_texts) for name in names]
 
 
 class _WithoutTexts(Run):

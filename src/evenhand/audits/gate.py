@@ -1,34 +1,49 @@
-"""``gate``: does a run keep its limits?"""
+"""``gate``: limits on gaps, and whether a run keeps them.
+
+A check has three answers. It *passes* where the whole interval lies inside the limit, it *fails* where the
+interval excludes the limit, and else the run *cannot tell*, and says how many texts it would take.
+
+Against an earlier run, what counts is how much wider a gap is on its present side. A gap that has
+reversed (larger than chance on the other side) had no width there: it is wider by its whole size.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack, get_args
+from typing import Literal, NamedTuple, TypeVar, Unpack, get_args
 
-from evenhand.audits.analysis.gate_rules import (
-    GateCheck,
-    GateRule,
-    GateVerdict,
-    add_required_growth,
-    check_changes,
-    check_gaps,
-    reversals,
+from evenhand.audits.analysis.run_changes import RunChange, RunComparer
+from evenhand.audits.loaded_run import (
+    FinishedRun,
+    check_has_comparisons,
+    load_run,
+    pair_runs,
+    read_comparisons,
 )
-from evenhand.audits.analysis.paired_runs import pair_runs
-from evenhand.audits.analysis.run_changes import RunComparer
-from evenhand.audits.loaded_run import check_has_comparisons, load_run
 from evenhand.audits.options import GateOptions
+from evenhand.audits.power import SampleSizePlanner
 from evenhand.audits.report.gate_formats import to_annotations, to_junit
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.records import Comparison
+from evenhand.stats.contrasts import SHARES
+from evenhand.stats.results import NO_VARIATION
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.run import Run, run_errors
 
+GateVerdict = Literal["passes", "fails", "cannot tell"]
+RuleKind = Literal["gap", "worse"]
+ANY = "*"
+_Item = TypeVar("_Item", Comparison, RunChange)
+_MOST = 1_000.0
+"""Growth beyond which a number of texts is no help."""
+_ROUNDING = 1e-12
+"""A change this small is none."""
 FAILED = 1
 DEFAULT_MARGIN = 0.05
 """How much wider a share's gap may become against a baseline run where no limit says otherwise: 5 points."""
@@ -85,35 +100,30 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
     comes from ``[gate]`` of the settings file. A limit that no comparison falls under is an error.
     """
     with run_errors(run):
-        return _run_gate(run, options)
-
-
-def _run_gate(run: Run | Path | str, options: GateOptions) -> GateResult:
-    opened = run if isinstance(run, Run) else Run.open(run)
-    check_has_comparisons(opened)
-    settings = resolve_config({"config": options["config"]}).options
-    earlier = options.get("baseline_run") or settings["baseline_run"]
-    rules = _rules(options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier)
-    level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
-    names = [field.name for field in fields(Comparison)]
-    rows = [Comparison(**row) for row in opened.table("comparisons").select(names).iter_rows(named=True)]
-    checks = check_gaps([rule for rule in rules if rule.kind == "gap"], rows)
-    warnings: tuple[str, ...] = ()
-    loaded = None
-    if earlier is not None:
-        loaded = load_run(opened)
-        joined = pair_runs([load_run(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
-        changes = RunComparer(joined, level=level).list_changes()
-        checks += check_changes([rule for rule in rules if rule.kind == "worse"], changes)
-        warnings = (*joined.warnings, *reversals(checks))
-    if any(check.verdict == "cannot tell" for check in checks):
-        checks = add_required_growth(checks, loaded or load_run(opened), level=level)
-    strict = options.get("strict")
-    strict = settings["strict"] if strict is None else strict
-    result = GateResult(opened, tuple(checks), strict, level, warnings)
-    if path := options["junit"]:
-        write_text(Path(path), result.junit())
-    return result
+        opened = run if isinstance(run, Run) else Run.open(run)
+        check_has_comparisons(opened)
+        settings = resolve_config({"config": options["config"]}).options
+        earlier = options.get("baseline_run") or settings["baseline_run"]
+        rules = _rules(
+            options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier
+        )
+        level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
+        checks = check_gaps([rule for rule in rules if rule.kind == "gap"], read_comparisons(opened))
+        warnings: tuple[str, ...] = ()
+        loaded = None
+        if earlier is not None:
+            loaded = load_run(opened)
+            joined = pair_runs([load_run(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
+            changes = RunComparer(joined, level=level).list_changes()
+            checks += check_changes([rule for rule in rules if rule.kind == "worse"], changes)
+            warnings = (*joined.warnings, *reversals(checks))
+        if any(check.verdict == "cannot tell" for check in checks):
+            checks = add_required_growth(checks, loaded or load_run(opened), level=level)
+        strict = settings["strict"] if options.get("strict") is None else options["strict"]
+        result = GateResult(opened, tuple(checks), strict, level, warnings)
+        if path := options["junit"]:
+            write_text(Path(path), result.junit())
+        return result
 
 
 def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list[GateRule]:
@@ -133,3 +143,262 @@ def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list
         )
     rules = [GateRule.parse(text) for text in limits] + [GateRule.parse(text, "worse") for text in worse]
     return list(dict.fromkeys(rules))
+
+
+@dataclass(frozen=True, slots=True)
+class GateRule:
+    """A limit on the size of gaps: ``METRIC[.OUTPUT] AXIS[=GROUP] LIMIT``, with ``*`` for any."""
+
+    measure: str
+    """``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs."""
+    axis: str
+    group: str
+    limit: float
+    kind: RuleKind = "gap"
+
+    @classmethod
+    def parse(cls, text: str, kind: RuleKind = "gap") -> GateRule:
+        """The rule in words: ``sentiment.negative race 0.05``. Names of axes and groups may hold spaces."""
+        measure, _, rest = text.strip().partition(" ")
+        about, _, number = rest.strip().rpartition(" ")
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = math.nan
+        if not about or not 0 <= limit < math.inf:
+            raise InputError(
+                f"the limit {text!r}",
+                expected="METRIC[.OUTPUT] AXIS[=GROUP] LIMIT, as 'sentiment.negative race 0.05'; * is any",
+                fix="write it so",
+            )
+        axis, _, group = about.strip().partition("=")
+        return cls(measure, axis, group or ANY, limit, kind)
+
+    def __str__(self) -> str:
+        """The rule as it is written."""
+        group = "" if self.group == ANY else f"={self.group}"
+        return f"{self.measure} {self.axis}{group} {self.limit:g}"
+
+    def covers(self, item: Comparison | RunChange) -> bool:
+        """Whether the rule speaks of a comparison; without an output it speaks of the primary ones."""
+        is_named = self.measure == f"{item.metric}.{item.output}"
+        return (
+            (is_named or (self.measure in (ANY, item.metric) and not item.exploratory))
+            and self.axis in (ANY, item.axis)
+            and self.group in (ANY, item.group)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredGrowth:
+    """What it would take to tell, with 80 % power if the true gap is the one seen."""
+
+    clusters: int | None
+    """Clusters instead of ``now``; null where a thousand times as many would not do."""
+    now: int
+    samples: float | None
+    """Times the samples of the same prompts; null where no number is enough, or none is known."""
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.clusters is None:
+            return "the gap is so near its limit that a thousand times the texts would not tell"
+        more = f"about {self.clusters:,} clusters instead of {self.now:,}"
+        if self.samples is None:
+            return f"{more}; more samples of the same prompts would not be enough"
+        return f"{more}, or {self.samples:.1f} times the samples of each prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class GateCheck:
+    """One comparison held against one limit."""
+
+    rule: GateRule
+    suite: str
+    axis: str
+    group: str
+    baseline: str
+    metric: str
+    output: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n: int
+    n_clusters: int
+    verdict: GateVerdict
+    reason: str
+    """Why nothing can be told, where the data give no interval."""
+    needs: RequiredGrowth | None = None
+    is_share: bool = False
+    """Whether the gap is one of shares, and not of means."""
+    reversed_from: float | None = None
+    """The gap of the earlier run, where this one is larger than chance on the other side."""
+    gap: float | None = None
+    """The gap of this run, if it is compared with that of an earlier one."""
+
+    @property
+    def name(self) -> str:
+        """The check in a line: what is held against which limit."""
+        return self.format_name(f"{self.rule.limit:g}")
+
+    @property
+    def finding(self) -> str:
+        """What was found, with its interval: shares from 0 to 1, as tables and other tools have them."""
+        return self.format_finding(lambda size: f"{size:+.4f}")
+
+    @property
+    def subject(self) -> str:
+        """Which gap is checked."""
+        return f"{self.metric}.{self.output} {self.axis}: {self.group} against {self.baseline}"
+
+    def format_name(self, limit: str) -> str:
+        """The check with its limit spelled so."""
+        if self.rule.kind == "worse":
+            return f"{self.subject}, no wider than before by more than {limit}"
+        return f"{self.subject}, at most {limit}"
+
+    def format_finding(self, spelled: Callable[[float], str], *, unit: str = "") -> str:
+        """What was found, with its numbers spelled so."""
+        if self.estimate is None:
+            return self.reason or "no estimate"
+        word = "wider by" if self.rule.kind == "worse" else "gap"
+        if self.reversed_from is not None and self.gap is not None:
+            word = f"reversed from {spelled(self.reversed_from)} to {spelled(self.gap)}{unit}, {word}"
+        known = [spelled(end) for end in (self.low, self.high) if end is not None]
+        ends = " to ".join(known) if len(known) == 2 else "no interval"
+        more = f"; {self.needs}" if self.needs else f"; {self.reason}" if self.reason else ""
+        size = f"{spelled(self.estimate)}{unit}"
+        return f"{word} {size} ({ends}; {self.n:,} texts, {self.n_clusters:,} clusters){more}"
+
+
+def check_gaps(rules: Sequence[GateRule], comparisons: Sequence[Comparison]) -> list[GateCheck]:
+    """Every comparison that a rule covers; a rule that covers none is an error, never a pass."""
+    return [
+        _check(rule, item, _Size(item.estimate, item.low, item.high))
+        for rule in rules
+        for item in _select_covered(rule, comparisons)
+    ]
+
+
+def check_changes(rules: Sequence[GateRule], changes: Sequence[RunChange]) -> list[GateCheck]:
+    """Every gap of a run held against the same gap of an earlier run."""
+    gaps = [item for item in changes if item.effect == "gap"]
+    return [
+        replace(
+            _check(rule, item, _widening(item)),
+            reversed_from=item.reference_value if _has_reversed(item) else None,
+            gap=item.run_value,
+        )
+        for rule in rules
+        for item in _select_covered(rule, gaps)
+    ]
+
+
+def reversals(checks: Sequence[GateCheck]) -> list[str]:
+    """A sentence on each gap that has reversed: one inside its limit must be seen too."""
+    gaps = dict.fromkeys(check.subject for check in checks if check.reversed_from is not None)
+    return [
+        f"{gap}: the gap lies on the other side than in the baseline run, and is larger than chance there"
+        for gap in gaps
+    ]
+
+
+def add_required_growth(checks: Sequence[GateCheck], loaded: FinishedRun, *, level: float) -> list[GateCheck]:
+    """The checks, those that cannot tell with what it would take."""
+    planner = SampleSizePlanner(loaded, level=level)
+    return [replace(check, needs=_needs(check, planner)) for check in checks]
+
+
+class _Size(NamedTuple):
+    """What is held against a limit, with its interval."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+    def mirrored(self) -> _Size:
+        """The same seen from the other side."""
+        return _Size(*(None if end is None else -end for end in (self.estimate, self.high, self.low)))
+
+
+def _check(rule: GateRule, item: Comparison | RunChange, size: _Size) -> GateCheck:
+    verdict: GateVerdict = "cannot tell"
+    least = -rule.limit if rule.kind == "gap" else -math.inf
+    if size.low is not None and size.high is not None:
+        if size.low > rule.limit or size.high < least:
+            verdict = "fails"
+        elif least <= size.low and size.high <= rule.limit:
+            verdict = "passes"
+    names = ("suite", "axis", "group", "metric", "output", "n", "n_clusters")
+    return GateCheck(
+        rule=rule,
+        **{name: getattr(item, name) for name in names},
+        **size._asdict(),
+        baseline=item.baseline or "",
+        verdict=verdict,
+        reason=item.null_reason or "",
+        is_share=item.method == SHARES,
+    )
+
+
+def _widening(item: RunChange) -> _Size:
+    """How much wider a gap is on its present side, with its interval.
+
+    Runs that agree in every cluster have not changed it. A gap that has reversed was not there before on its
+    new side. It is wider by the lesser of the gap and its change, so that both must exceed a limit for the
+    gate to fail: an uncertain gap before, which may never have been on the other side, makes the change
+    uncertain.
+    """
+    if item.paired and item.null_reason == NO_VARIATION and abs(item.widens or 0) < _ROUNDING:
+        return _Size(0.0, item.widens_low or 0.0, item.widens_high or 0.0)
+    if not _has_reversed(item):
+        return _Size(item.widens, item.widens_low, item.widens_high)
+    gap = _Size(item.run_value, item.run_low, item.run_high)
+    change = _Size(item.estimate, item.low, item.high)
+    if gap.high is not None and gap.high < 0:
+        gap, change = gap.mirrored(), change.mirrored()
+    if gap.low is None or change.low is None:
+        return gap._replace(low=None)
+    return gap._replace(low=min(gap.low, change.low))
+
+
+def _has_reversed(item: RunChange) -> bool:
+    """Whether the gap is larger than chance on the other side; one that may be 0 has no side."""
+    before, low, high = item.reference_value, item.run_low, item.run_high
+    if before is None or low is None or high is None:
+        return False
+    return high < 0 < before or before < 0 < low
+
+
+def _select_covered(rule: GateRule, items: Sequence[_Item]) -> list[_Item]:
+    covered = [item for item in items if rule.covers(item)]
+    if not covered:
+        outputs = dict.fromkeys(f"{item.metric}.{item.output}" for item in items)
+        axes = dict.fromkeys(item.axis for item in items)
+        raise InputError(
+            f"the limit {str(rule)!r} speaks of no comparison of this run",
+            expected=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(axes)}",
+            fix="correct the limit: one that nothing is held against would always pass",
+        )
+    # Where points were meant, nothing could ever fail.
+    if rule.limit > 1 and all(item.method == SHARES for item in covered):
+        raise InputError(
+            f"the limit {str(rule)!r} is above 1, and gaps of shares never are",
+            expected="a limit from 0 to 1: 5 points are 0.05",
+            fix="write it as a share",
+        )
+    return covered
+
+
+def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | None:
+    """The growth at which the interval would leave the limit on the side where the gap is."""
+    if check.verdict != "cannot tell" or check.estimate is None:
+        return None
+    size = check.estimate if check.rule.kind == "worse" else abs(check.estimate)
+    growth = planner.plan_growth(check, distance=abs(size - check.rule.limit))
+    if growth is None:
+        return None
+    if growth.clusters is None or growth.clusters > _MOST:
+        return RequiredGrowth(None, check.n_clusters, None)
+    samples = growth.samples if growth.samples is not None and growth.samples <= _MOST else None
+    return RequiredGrowth(math.ceil(growth.clusters * check.n_clusters), check.n_clusters, samples)

@@ -43,28 +43,16 @@ class PromptShard:
     """The place of the tier that asked for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSlice:
-    """One of several machines' share of a run: every ``of``-th shard, from the ``index``-th on."""
-
-    index: int
-    of: int
-
-    @classmethod
-    def parse(cls, text: str) -> RunSlice:
-        """The slice in words: ``2/5`` is the second of five."""
-        index, slash, of = text.partition("/")
-        if slash and index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of):
-            return cls(int(index), int(of))
-        raise InputError(
-            f"--shard {text!r}",
-            expected="I/N with I from 1 to N, such as 2/5",
-            fix="number the parts from 1",
-        )
-
-    def places(self, shards: int) -> range:
-        """The places of its shards among all."""
-        return range(self.index - 1, shards, self.of)
+def parse_slice(text: str) -> tuple[int, int]:
+    """One of several machines' share of a run: ``2/5``, the second of five, has every fifth shard."""
+    index, slash, of = text.partition("/")
+    if slash and index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of):
+        return int(index), int(of)
+    raise InputError(
+        f"--shard {text!r}",
+        expected="I/N with I from 1 to N, such as 2/5",
+        fix="number the parts from 1",
+    )
 
 
 def add_tier(tiers: Sequence[SampleTier], new: SampleTier) -> tuple[SampleTier, ...]:
@@ -136,15 +124,6 @@ class _ShardRequest(NamedTuple):
         return [(prompt, sample) for prompt in self.prompts for sample in self.samples]
 
 
-@dataclass(slots=True)
-class GenerationStats:
-    """What a generation stage did."""
-
-    items: int = 0
-    failed: int = 0
-    new_tokens: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class TextGenerator:
     """One model, one spec, one run folder."""
@@ -159,57 +138,66 @@ class TextGenerator:
 
     def run(self, prompts: Sequence[Prompt], shards: Sequence[PromptShard], progress: Progress) -> list[str]:
         """Generate what is missing; returns the keys of the shards, all of them finished."""
-        stats, requests = GenerationStats(), list[_ShardRequest]()
+        requests = list[_ShardRequest]()
         identity, sampling = self.model.ref.identity(), self.spec.sampling()
         for shard in shards:
             own = prompts[shard.start : shard.stop]
             key = digest([identity, sampling, [prompt.id for prompt in own], list(shard.samples)])
             requests.append(_ShardRequest(key, own, shard.samples, shard.tier))
+        missing: set[str] = set()
+        items = failed = new_tokens = 0
         with progress.step("generating", sum(len(item.places) for item in requests)) as advance:
-            missing: set[str] = set()
             for item in requests:
                 if not self._is_finished(item.key):
-                    if completions := self._read_cached(item):
-                        stats.items += len(completions)
-                        self._write_shard(item.key, completions)
-                    else:
+                    completions = self._read_cached(item)
+                    if not completions:
                         missing.add(item.key)
                         continue
+                    items += len(completions)
+                    self._write_shard(item.key, completions)
                 advance(len(item.places))
             started, seconds = time.perf_counter(), 0.0
-            for item, answers in self._generate_shards(requests, missing, stats):
-                self._commit(item, self._check_completions(item, answers), stats)
-                seconds = time.perf_counter() - started
-                advance(len(item.places))
-        if stats.new_tokens and seconds > 1:
-            rate = {throughput_key(self.model, self.spec): stats.new_tokens / seconds}
-            self.cache.put_many("rates", rate)
+            for group, answers in self._generate_groups(requests, missing):
+                # Those of shards that were finished before, too.
+                new_tokens += sum(answer.new_tokens or 0 for answer in answers)
+                for item, of_shard in _split_by_shard(answers, group):
+                    if item.key not in missing:
+                        continue
+                    completions = self._check_completions(item, of_shard)
+                    items += len(completions)
+                    failed += sum(completion.failure is not None for completion in completions)
+                    # Before the commit: a shard of failures must be tried again, not kept.
+                    if failed > max(3, self.failure_rate * items):
+                        codes = sorted({done.failure for done in completions if done.failure})
+                        raise FailureRateError(
+                            f"{failed:,} of {items:,} texts failed ({', '.join(codes)})",
+                            expected=f"at most {self.failure_rate:.0%}",
+                            fix="fix the cause and run the same command again; finished shards are kept",
+                        )
+                    self._commit(item, completions)
+                    seconds = time.perf_counter() - started
+                    advance(len(item.places))
+        if new_tokens and seconds > 1:
+            self.cache.put_many("rates", {throughput_key(self.model, self.spec): new_tokens / seconds})
         return [item.key for item in requests]
 
-    def _generate_shards(
-        self, shards: Sequence[_ShardRequest], missing: set[str], stats: GenerationStats
-    ) -> Iterator[tuple[_ShardRequest, Iterable[Completion]]]:
-        """The answers of the model to each missing shard, as they are done."""
+    def _generate_groups(
+        self, shards: Sequence[_ShardRequest], missing: set[str]
+    ) -> Iterator[tuple[list[_ShardRequest], Sequence[Completion]]]:
+        """The answers of the model to each group with a missing shard, as they are done."""
         size = self.model.at_once if isinstance(self.model, MaxBatch) else 1
-        groups = [
-            group for group in _group_shards(shards, size) if any(item.key in missing for item in group)
-        ]
+        groups = [of for of in _group_shards(shards, size) if any(item.key in missing for item in of)]
         # All shards of a group: a text's batch must not depend on what was finished before.
         requests = (
-            [
-                Request(prompt.id, prompt.text, tuple(item.samples))
-                for item in group
-                for prompt in item.prompts
-            ]
-            for group in groups
+            [Request(prompt.id, prompt.text, tuple(item.samples)) for item in of for prompt in item.prompts]
+            for of in groups
         )
-        answers: Iterator[tuple[int, Iterable[Completion]]]
         if isinstance(self.model, ParallelModel):
-            answers = self.model.generate_each(requests, self.spec)
+            for place, completions in self.model.generate_each(requests, self.spec):
+                yield groups[place], completions
         else:
-            answers = ((place, self.model.generate(some, self.spec)) for place, some in enumerate(requests))
-        for place, completions in answers:
-            yield from _split_by_shard(_count_tokens(completions, stats), groups[place], missing)
+            for group, of_group in zip(groups, requests, strict=True):
+                yield group, list(self.model.generate(of_group, self.spec))
 
     def _is_finished(self, key: str) -> bool:
         if not self.folder.has_shard(STAGE, key):
@@ -219,19 +207,7 @@ class TextGenerator:
         failed = self.folder.read_shards(STAGE, [key]).filter(pl.col("failure").is_not_null())
         return failed.collect().height == 0
 
-    def _commit(
-        self, shard: _ShardRequest, completions: Sequence[Completion], stats: GenerationStats
-    ) -> None:
-        stats.items += len(completions)
-        stats.failed += sum(completion.failure is not None for completion in completions)
-        # Before the commit: a shard of failures must be tried again, not kept.
-        if stats.failed > max(3, self.failure_rate * stats.items):
-            codes = sorted({completion.failure for completion in completions if completion.failure})
-            raise FailureRateError(
-                f"{stats.failed:,} of {stats.items:,} texts failed ({', '.join(codes)})",
-                expected=f"at most {self.failure_rate:.0%}",
-                fix="fix the cause and run the same command again; finished shards are kept",
-            )
+    def _commit(self, shard: _ShardRequest, completions: Sequence[Completion]) -> None:
         # First the cache: a kill between the two would leave a finished shard it never learns of.
         prompts = {prompt.id: prompt for prompt in shard.prompts}
         values: dict[str, Json] = {
@@ -261,20 +237,21 @@ class TextGenerator:
                     expected="one completion for each request and sample",
                     fix="run `evenhand.testing.check_model` on the back-end",
                 )
-            completions[place] = self._cut(answer)
+            text = answer.text
+            if text is not None and not text.strip():
+                # Scored with its prompt, an empty text would pass for a neutral one.
+                answer = replace(answer, text=None, finish=None, failure="empty_text")
+            elif (
+                text is not None
+                and self.spec.stop == "sentence"
+                and (cut := cut_first_sentence(text)) != text
+            ):
+                answer = replace(answer, text=cut, finish="sentence")
+            completions[place] = answer
         return [
             completion or Completion(*place, None, None, failure="no_answer")
             for place, completion in completions.items()
         ]
-
-    def _cut(self, completion: Completion) -> Completion:
-        if completion.text is None:
-            return completion
-        if not completion.text.strip():
-            # Scored with its prompt, an empty text would pass for a neutral one.
-            return replace(completion, text=None, finish=None, failure="empty_text")
-        text = cut_first_sentence(completion.text) if self.spec.stop == "sentence" else completion.text
-        return completion if text == completion.text else replace(completion, text=text, finish="sentence")
 
     def _read_cached(self, shard: _ShardRequest) -> list[Completion] | None:
         """The shard from the cache, if all of it is there: a part would change the batches of the rest."""
@@ -284,15 +261,11 @@ class TextGenerator:
             return None
         completions = []
         for (prompt, sample), key in zip(shard.places, keys, strict=True):
-            try:
-                text, finish, prompt_tokens, new_tokens = cast(
-                    "tuple[str, Finish, int | None, int | None]", values[key]
-                )
-            except (TypeError, ValueError):
+            value = values[key]
+            if not isinstance(value, list) or len(value) != 4 or not isinstance(value[0], str):
                 return None  # a value of another shape is a miss
-            if not isinstance(text, str):
-                return None
-            completions.append(Completion(prompt.id, sample, text, finish, prompt_tokens, new_tokens))
+            fields = cast("tuple[str, Finish, int | None, int | None]", value)
+            completions.append(Completion(prompt.id, sample, *fields))
         return completions
 
     def _item_key(self, prompt: Prompt, sample: int) -> str:
@@ -300,20 +273,20 @@ class TextGenerator:
 
     def _write_shard(self, key: str, completions: Sequence[Completion]) -> None:
         rows = [
-            {
-                "id": f"{item.request_id}:{item.sample}",
-                "prompt_id": item.request_id,
-                "model": self.model.ref.name,
-                "sample": item.sample,
-                "text": item.text,
-                "finish": item.finish,
-                "prompt_tokens": item.prompt_tokens,
-                "new_tokens": item.new_tokens,
-                "failure": item.failure,
-            }
+            (
+                f"{item.request_id}:{item.sample}",
+                item.request_id,
+                self.model.ref.name,
+                item.sample,
+                item.text,
+                item.finish,
+                item.prompt_tokens,
+                item.new_tokens,
+                item.failure,
+            )
             for item in completions
         ]
-        self.folder.write_shard(STAGE, key, pl.DataFrame(rows, schema=dict(GENERATIONS)))
+        self.folder.write_shard(STAGE, key, pl.DataFrame(rows, schema=dict(GENERATIONS), orient="row"))
 
 
 def throughput_key(model: Model, spec: GenerationSpec) -> str:
@@ -338,29 +311,22 @@ def _group_shards(shards: Sequence[_ShardRequest], size: int) -> Iterator[list[_
         yield group
 
 
-def _count_tokens(completions: Iterable[Completion], stats: GenerationStats) -> Iterator[Completion]:
-    """The completions, whose tokens are counted: also those of shards that were finished before."""
-    for completion in completions:
-        stats.new_tokens += completion.new_tokens or 0
-        yield completion
-
-
 def _split_by_shard(
-    completions: Iterable[Completion], group: Sequence[_ShardRequest], missing: set[str]
-) -> Iterator[tuple[_ShardRequest, Iterable[Completion]]]:
-    """The completions of each missing shard; one that nobody requested goes to all, which refuse it."""
-    if len(group) == 1:
-        yield group[0], completions
-        return
-    of_shard: dict[str | None, list[Completion]] = {None: [], **{shard.key: [] for shard in group}}
-    owners: defaultdict[tuple[str, int], list[str | None]] = defaultdict(lambda: [None])
+    completions: Sequence[Completion], group: Sequence[_ShardRequest]
+) -> Iterator[tuple[_ShardRequest, Sequence[Completion]]]:
+    """The completions of each shard; one that nobody requested goes to all, which refuse it."""
+    owners: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for shard in group:
         for prompt, sample in shard.places:
             owners[prompt.id, sample].append(shard.key)
+    of_shard: defaultdict[str, list[Completion]] = defaultdict(list)
     for completion in completions:
-        # The last shard that requested it, then the one before: an id may be there twice.
-        keys = owners[completion.request_id, completion.sample]
-        of_shard[keys.pop() if len(keys) > 2 else keys[-1]].append(completion)
+        keys = owners.get((completion.request_id, completion.sample))
+        if not keys:
+            for shard in group:
+                of_shard[shard.key].append(completion)
+        else:
+            # The last shard that requested it, then the one before: an id may be there twice.
+            of_shard[keys.pop() if len(keys) > 1 else keys[0]].append(completion)
     for shard in group:
-        if shard.key in missing:
-            yield shard, of_shard[shard.key] + of_shard[None]
+        yield shard, of_shard[shard.key]

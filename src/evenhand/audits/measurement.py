@@ -1,23 +1,37 @@
-"""The measurement of a run: score its texts, compare their groups, pick examples, write the report."""
+"""A run over texts: its job, and what follows once the texts are there: score, compare, report."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from evenhand.audits.analysis.base_rate_distances import DistanceRequest
-from evenhand.audits.analysis.group_analysis import GroupAnalysis
-from evenhand.audits.analysis.group_comparison import Baselines, GroupComparer
+from evenhand.audits.analysis.cut_sensitivity import cut_table, distribution_table
+from evenhand.audits.analysis.example_texts import example_table, explanation_table
+from evenhand.audits.analysis.group_analysis import analyse_groups
+from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import read_quantities
-from evenhand.audits.run_setup import add_earlier_metrics, finish_run
+from evenhand.audits.loaded_run import read_baselines, read_exploratory
+from evenhand.audits.run_setup import (
+    SILENT_PROGRESS,
+    Callback,
+    add_earlier_metrics,
+    finish_run,
+    open_run,
+    write_manifest,
+)
 from evenhand.config import RunConfig
+from evenhand.core.digests import Json
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.metrics.scorer import STAGE, MetricScorer, exclusion_table, scoring_rate_key
+from evenhand.run_options import RunOptions
 from evenhand.store.cache import ContentCache
 from evenhand.store.prompt_rows import write_prompt_rows
 from evenhand.store.run import Run
@@ -30,65 +44,94 @@ _ADVICE = {"read": "; name the words to mask with --mentions"}
 """What a user can do about unmasked texts: the mentions of a suite's prompts are the suite's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunMeasurement:
-    """The metrics of a run and how its groups are compared. The tables of texts are already in the folder."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRunJob(ABC):
+    """A run over texts that is ready to start: everything is checked."""
 
-    folder: RunFolder
-    cache: ContentCache
+    name: str
+    """What the texts are of: a model, or a file."""
+    suites: Mapping[str, Json]
+    """As the manifest describes them."""
+    options: RunOptions
+    """Those of the call."""
     settings: RunConfig
     metrics: Mapping[str, Metric]
-    """The requested ones; those of an earlier run in this folder are added."""
-    baselines: Baselines
-    texts_stage: str
+    """The requested ones; those of an earlier run in the folder are added."""
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    callbacks: tuple[Callback, ...]
+    """Each is called with the finished run."""
+    open_pool: Callable[[], ActorPool | None]
+    """The actors that write and score; None where this process does."""
+    texts_stage: ClassVar[str]
     """Where a missing text was lost: ``generate``, or ``read`` for a file."""
-    pool: ActorPool | None = None
-    objects: tuple[str, ...] = ()
-    """Metrics that were given as objects, which no actor can load."""
 
-    def run(self, prompts: Sequence[Prompt], progress: Progress) -> Run:
-        """Write ``prompts``, ``scores``, the tables of the analysis and the report."""
-        folder = self.folder
-        metrics = add_earlier_metrics(self.metrics, folder, self.settings)
-        folder.write("prompts", write_prompt_rows(prompts))
-        started = time.perf_counter()
-        generations = folder.run().table("generations")
-        reused = self._score(metrics, generations, {prompt.id: prompt for prompt in prompts}, progress)
-        write_findings(
-            folder,
-            build_analysis(folder, self.settings, self.baselines),
-            {spec: metric.info for spec, metric in metrics.items()},
-            prompts,
-            explaining=metrics,
-            texts_stage=self.texts_stage,
-            progress=progress,
-        )
-        seconds = time.perf_counter() - started
-        if seconds > 1 and not reused:
-            self.cache.put_many("rates", {scoring_rate_key(metrics.values()): generations.height / seconds})
-        return finish_run(folder)
+    @abstractmethod
+    def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
+        """Write the table of generations; returns the prompts of its texts."""
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Write what is missing, score, compare and report; resumes what an earlier run left."""
+        with ExitStack() as stack:
+            if pool := self.open_pool():
+                stack.callback(pool.close)
+            folder, cache = stack.enter_context(
+                open_run(self.folder, self.identity, fresh=self.options["fresh"])
+            )
+            write_manifest(
+                folder, command=self.command, name=self.name, settings=self.settings, suites=self.suites
+            )
+            prompts = self.write_texts(folder, cache, progress)
+            metrics = add_earlier_metrics(self.metrics, folder, self.settings)
+            folder.write("prompts", write_prompt_rows(prompts))
+            started = time.perf_counter()
+            generations = folder.run().table("generations")
+            by_id = {prompt.id: prompt for prompt in prompts}
+            reused = self._score(folder, cache, pool, metrics, generations, by_id, progress)
+            write_findings(
+                folder,
+                self.settings,
+                {spec: metric.info for spec, metric in metrics.items()},
+                prompts,
+                explaining=metrics,
+                texts_stage=self.texts_stage,
+                progress=progress,
+            )
+            seconds = time.perf_counter() - started
+            if seconds > 1 and not reused:
+                cache.put_many("rates", {scoring_rate_key(metrics.values()): generations.height / seconds})
+            run = finish_run(folder)
+        for callback in self.callbacks:
+            callback(run)
+        return run
 
     def _score(
         self,
+        folder: RunFolder,
+        cache: ContentCache,
+        pool: ActorPool | None,
         metrics: Mapping[str, Metric],
         generations: pl.DataFrame,
         prompts: Mapping[str, Prompt],
         progress: Progress,
     ) -> int:
         """Write ``scores``; how many of them were there already."""
-        options, manifest = self.settings.options, self.folder.manifest
+        options, manifest = self.settings.options, folder.manifest
         limits = {suite: info.get("limits", {}) for suite, info in manifest.get("suites", {}).items()}
-        executors = self.pool.create_executors(metrics, self.settings, self.objects) if self.pool else {}
+        # No actor can load those.
+        objects = [item.info.name for item in self.options["metrics"] or () if not isinstance(item, str)]
+        executors = pool.create_executors(metrics, self.settings, objects) if pool else {}
         keys: list[str] = []
         errors = reused = 0
-        with run_stage(self.folder, STAGE) as record:
+        with run_stage(folder, STAGE) as record:
             for spec, metric in metrics.items():
                 name = metric.info.name
                 scorer = MetricScorer(
                     spec,
                     metric,
-                    self.folder,
-                    self.cache,
+                    folder,
+                    cache,
                     options["mask"],
                     options["max_failures"],
                     {suite: groups[name] for suite, groups in limits.items() if groups.get(name) is not None},
@@ -112,49 +155,15 @@ class RunMeasurement:
                 keys += tally.keys
                 errors += tally.errors
                 reused += tally.reused
-            self.folder.join_shards("scores", STAGE, keys)
+            folder.join_shards("scores", STAGE, keys)
             record.update(items=generations.height, failed=errors)
             manifest["metrics"] = {spec: asdict(metric.info) for spec, metric in metrics.items()}
         return reused
 
 
-def build_analysis(folder: RunFolder, settings: RunConfig, baselines: Baselines) -> GroupAnalysis:
-    """How the run is analysed: its settings, and what its suites declare."""
-    options, suites = settings.options, folder.manifest["suites"]
-    comparer = GroupComparer(
-        model=folder.manifest["name"],
-        baselines=baselines,
-        level=options["level"],
-        correction=options["correction"],
-        seed=options["seed"],
-        exploratory={
-            (suite, axis): metrics
-            for suite, info in suites.items()
-            for axis, metrics in info.get("exploratory", {}).items()
-        },
-        test=options["test"],
-    )
-    return GroupAnalysis(
-        comparer,
-        strata={
-            suite: tuple(dict.fromkeys((*info.get("strata", ()), *options["strata"])))
-            for suite, info in suites.items()
-        },
-        pairs=options["pairs"],
-        intersections=options["intersections"],
-        check=options["check"],
-        distances={
-            suite: DistanceRequest(info["distances"], info.get("sides", ()))
-            for suite, info in suites.items()
-            if info.get("distances")
-        },
-        mask=options["mask"],
-    )
-
-
 def write_findings(
     folder: RunFolder,
-    analysis: GroupAnalysis,
+    settings: RunConfig,
     infos: Mapping[str, MetricInfo],
     prompts: Sequence[Prompt],
     *,
@@ -176,10 +185,30 @@ def write_findings(
                 spec, info, scores.filter(pl.col("metric") == spec).collect(), generations["id"]
             )
         ]
-        result = analysis.run(generations["prompt_id"].to_list(), by_id, quantities)
-        folder.manifest["warnings"] += result.warnings
-        record["comparisons"] = result.tables["comparisons"].height
-        illustration = analysis.illustrate(result, infos, explaining, quantities, generations, by_id, scores)
-        for name, table in {**result.tables, **illustration}.items():
+        options, manifest = settings.options, folder.manifest
+        model = manifest["name"]
+        comparer = GroupComparer(
+            model=model,
+            baselines=read_baselines(manifest),
+            level=options["level"],
+            correction=options["correction"],
+            seed=options["seed"],
+            exploratory=read_exploratory(manifest),
+            test=options["test"],
+        )
+        prompt_ids, suites = generations["prompt_id"].to_list(), manifest["suites"]
+        result = analyse_groups(comparer, prompt_ids, by_id, quantities, suites=suites, options=options)
+        axes, mask = result.axes, options["mask"]
+        examples = example_table(model, axes, infos, scores, generations, by_id, seed=options["seed"])
+        tables = {
+            **result.tables,
+            "examples": examples,
+            "explanations": explanation_table(explaining, examples, generations, by_id, mask=mask),
+            "distributions": distribution_table(model, axes, infos, quantities),
+            "cuts": cut_table(comparer, axes, infos, quantities, result.tables["comparisons"]),
+            "exclusions": exclusion_table(generations, scores, texts_stage=texts_stage),
+        }
+        manifest["warnings"] += result.warnings
+        record["comparisons"] = tables["comparisons"].height
+        for name, table in tables.items():
             folder.write(name, table)
-        folder.write("exclusions", exclusion_table(generations, scores, texts_stage=texts_stage))

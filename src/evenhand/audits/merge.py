@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ import polars as pl
 
 from evenhand.audits.generator import STAGE
 from evenhand.audits.loaded_run import check_has_comparisons, parse_metric_info
-from evenhand.audits.measurement import build_analysis, write_findings
+from evenhand.audits.measurement import write_findings
 from evenhand.audits.options import MergeOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, find_metrics
 from evenhand.config import settings_of
@@ -52,10 +51,19 @@ def prepare(*runs: Run | Path | str, **options: Unpack[MergeOptions]) -> RunJob:
                     fix="name the folders of the parts",
                 )
         _check_complete(parts)
+        first = _comparable(parts[0])
         for run in parts[1:]:
-            _check_alike(parts[0], run)
+            other = _comparable(run)
+            differing = [key for key in first if canonical_json(first[key]) != canonical_json(other[key])]
+            if differing:
+                raise InputError(
+                    f"{run.path} is a part of another run than {parts[0].path}: they differ in "
+                    f"{', '.join(differing)}",
+                    expected="parts made by one command but for --shard",
+                    fix="make that part again",
+                )
         identity, name = _identity(parts[0]), str(parts[0].manifest["name"])
-        folder = Path(options["out"]) if options["out"] else default_folder("audit", name, identity)
+        folder = Path(options["out"] or default_folder("audit", name, identity))
         sources = tuple(sorted(parts, key=lambda run: int(run.manifest["identity"]["slice"][0])))
         return RunJob(
             title=f"merge {len(parts)} parts of {name}",
@@ -98,7 +106,22 @@ def _merge(runs: Sequence[Run], folder: RunFolder, progress: Progress) -> None:
     tables = pl.concat([run.table("prompts") for run in runs]).unique("id", maintain_order=True)
     prompts = _sort_by(tables, "id", generations["prompt_id"].unique(maintain_order=True))
     folder.write("prompts", prompts)
-    _compare(folder, prompts, progress)
+    settings = settings_of(first["config"])
+    infos = {spec: parse_metric_info(card) for spec, card in first["metrics"].items()}
+    explaining: dict[str, Metric] = {}
+    for spec, info in infos.items():
+        # As far as the metrics can still be loaded.
+        with suppress(EvenhandError):
+            explaining |= find_metrics([spec], settings) if info.word_scores else {}
+    write_findings(
+        folder,
+        settings,
+        infos,
+        read_prompt_rows(prompts),
+        explaining=explaining,
+        texts_stage=STAGE,
+        progress=progress,
+    )
 
 
 def _sort_by(table: pl.DataFrame, key: str, order: pl.Series, *first: str) -> pl.DataFrame:
@@ -141,31 +164,6 @@ def _sum_counts(runs: Sequence[Run], stage: str) -> dict[str, Json]:
     return {key: sum(int(record[key] or 0) for record in records) for key in keys}
 
 
-def _compare(folder: RunFolder, prompts: pl.DataFrame, progress: Progress) -> None:
-    settings = settings_of(folder.manifest["config"])
-    given = settings.options["baseline"]
-    baselines = {
-        (suite, axis): given.get(axis, baseline)
-        for suite, info in folder.manifest["suites"].items()
-        for axis, baseline in info["baselines"].items()
-    }
-    infos = {spec: parse_metric_info(card) for spec, card in folder.manifest["metrics"].items()}
-    explaining: dict[str, Metric] = {}
-    for spec, info in infos.items():
-        # As far as the metrics can still be loaded.
-        with suppress(EvenhandError):
-            explaining |= find_metrics([spec], settings) if info.word_scores else {}
-    write_findings(
-        folder,
-        build_analysis(folder, settings, baselines),
-        infos,
-        read_prompt_rows(prompts),
-        explaining=explaining,
-        texts_stage=STAGE,
-        progress=progress,
-    )
-
-
 def _check_complete(runs: Sequence[Run]) -> None:
     numbers = sorted(tuple(run.manifest["identity"]["slice"]) for run in runs)
     last = max((of for _, of in numbers), default=0)
@@ -180,27 +178,12 @@ def _check_complete(runs: Sequence[Run]) -> None:
         )
 
 
-def _check_alike(first: Run, other: Run) -> None:
-    differing = [] if canonical_json(_identity(first)) == canonical_json(_identity(other)) else ["identity"]
-    for key in ("growth", "metrics"):
-        mine, theirs = (json.dumps(_comparable(run, key), sort_keys=True) for run in (first, other))
-        differing += [key] if mine != theirs else []
-    if differing:
-        raise InputError(
-            f"{other.path} is a part of another run than {first.path}: they differ in {', '.join(differing)}",
-            expected="parts made by one command but for --shard",
-            fix="make that part again",
-        )
-
-
-def _comparable(run: Run, key: str) -> Json:
-    """A part of the manifest; of metrics what decides their scores, not the words that describe them."""
-    part: Json = run.manifest[key]
-    if not isinstance(part, Mapping):
-        return part
+def _comparable(run: Run) -> dict[str, Json]:
+    """What all parts share; of metrics what decides their scores, not the words that describe them."""
     names = ("version", "weights", "options")
-    cards = {spec: card for spec, card in part.items() if isinstance(card, Mapping)}
-    return {spec: [card.get(name) for name in names] for spec, card in cards.items()}
+    cards = run.manifest["metrics"].items()
+    metrics: Json = {spec: [card.get(name) for name in names] for spec, card in cards}
+    return {"identity": _identity(run), "growth": run.manifest["growth"], "metrics": metrics}
 
 
 def _identity(run: Run) -> dict[str, Json]:

@@ -1,35 +1,62 @@
-"""The same audit of one model without and with mitigations: what changes, and what it costs."""
+"""The same audit of one model without and with mitigations: what changes, and what it costs.
+
+A mitigation costs perplexity, diversity and length. n-gram models are trained on half of the vanilla texts,
+one per axis (Liu et al. 2021, 6.2). Scored on that half they flatter it; so the other half is scored too, and
+mitigated texts are those of its prompts and samples: a mitigation draws with the same random numbers, and
+would else repeat what was trained on.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
+import numpy as np
 import polars as pl
+from scipy.stats import t as student
 
 from evenhand._version import __version__
 from evenhand.audits.audit import AuditJob
 from evenhand.audits.audit import prepare as prepare_audit
-from evenhand.audits.mitigation_cost import VANILLA, MitigationCosts
 from evenhand.audits.parallel import map_processes
 from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core import registry
+from evenhand.core.digests import digest, file_digest
+from evenhand.core.errors import InputError
 from evenhand.core.files import safe_file_name
-from evenhand.core.protocols import Model, Progress, ScoringModel
-from evenhand.core.records import Execution, Request
+from evenhand.core.protocols import Cell, Metric, Model, Progress, ScoringModel, SetMetric
+from evenhand.core.records import Estimate, Execution, Request, Text, Value
 from evenhand.core.registry import Option
 from evenhand.run_options import AuditOptions
+from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
+from evenhand.store.cache import cached_table, run_key
+from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import MANIFEST, Run, read_manifest
+from evenhand.text.ngram_model import train_ngram_model
+from evenhand.text.word_tokens import tokenize
 
 SUITES = ("political", "political:direct")
 METRICS = ("ideology",)
 TRIAL = 32
 """Prompts of a trial of speed: a batch of the paper's bar."""
+VANILLA = "vanilla"
+TRAINING = "vanilla (training half)"
+NGRAMS, PRICES = "ngrams", "prices"
+"""The folders of the ARPA files, and of what each condition costs."""
+COST_SCHEMA: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("condition", "attribute", "metric", "output"), pl.String()),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+    **dict.fromkeys(("n", "n_clusters"), pl.Int64()),
+    "null_reason": pl.String(),
+}
+LEVEL = 0.95
+METHOD = "cluster jackknife"
+BLOCKS = 20
+"""At most so many blocks of clusters are left out, one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +88,43 @@ class MitigationSweep:
 
     def audit(self, condition: SweepCondition, folder: Path) -> AuditJob:
         """The audit of one condition."""
-        return _prepare_audit(self.model, condition, self.options, folder)
+        return _prepare_audit(self.model, self.options, folder, condition)
 
     def runs(self, folder: Path, progress: Progress) -> dict[str, Run]:
         """The finished run of every condition, by name; a second start goes on where the first one ended."""
-        named = {condition.name: condition for condition in self.conditions}
         if self.spec is None or self.jobs < 2:
-            return {name: _run(self.audit(one, folder), progress) for name, one in named.items()}
-        tasks = [_Task(self.spec, one, self.options, folder) for one in named.values()]
-        paths = map_processes(_run_task, tasks, jobs=self.jobs, progress=progress, label="conditions")
-        return {name: Run.open(path) for name, path in zip(named, paths, strict=True)}
+            return {one.name: _run(self.audit(one, folder), progress) for one in self.conditions}
+        work = partial(_run_elsewhere, self.spec, self.options, folder)
+        paths = map_processes(work, self.conditions, jobs=self.jobs, progress=progress, label="conditions")
+        return {one.name: Run.open(path) for one, path in zip(self.conditions, paths, strict=True)}
 
     def compute_costs(
         self, runs: Mapping[str, Run], folder: Path, source: str | None, progress: Progress
     ) -> pl.DataFrame:
-        """What the mitigations cost; ``source`` names the model for its own perplexity."""
-        own = None
+        """What the mitigations cost; ``source`` names the model for its own perplexity.
+
+        For each condition, axis and output a number with its interval. The n-gram models and the prices go to
+        ``folder``, where a second start finds them.
+        """
+        own, options = None, self.options
         if source is not None and isinstance(self.model, ScoringModel):
-            options = self.options
+            # Under the vanilla model itself, as it gives log-probabilities.
             execution = Execution(
                 device=options.get("device") or "auto",
                 batch=options.get("batch"),
                 offline=bool(options.get("offline")),
             )
             own = partial(registry.create_metric, "perplexity", {"source": source}, execution)
-        rest = {name: run for name, run in runs.items() if name != VANILLA}
-        return MitigationCosts(folder, own, jobs=self.jobs).compute(runs[VANILLA], rest, progress)
+        half = _read_texts(runs[VANILLA]).filter(~pl.col("held_out"))
+        texts = {axis: half.filter(axis=axis)["text"].to_list() for axis in half["axis"].unique().sort()}
+        paths = {axis: folder / NGRAMS / f"{axis}.arpa" for axis in texts}
+        training = [(paths[axis], of_axis) for axis, of_axis in texts.items()]
+        map_processes(_train_ngrams, training, jobs=self.jobs, progress=progress, label="n-gram models")
+        work = partial(_compute_costs, runs[VANILLA].path, folder / PRICES, paths, own)
+        named = [(name, run.path) for name, run in {VANILLA: runs[VANILLA], **runs}.items()]
+        tables = map_processes(work, named, jobs=self.jobs, progress=progress, label="prices")
+        _load_ngrams.cache_clear()
+        return pl.concat([pl.DataFrame(schema=dict(COST_SCHEMA)), *tables])
 
     def measure_throughput(self, condition: SweepCondition) -> float | None:
         """Tokens a second of one batch, after one to warm up; None where the model counts no tokens."""
@@ -100,17 +138,8 @@ class MitigationSweep:
         return tokens / seconds if tokens else None
 
 
-class _Task(NamedTuple):
-    """A condition for another process, which loads the model by its name."""
-
-    spec: str
-    condition: SweepCondition
-    options: AuditOptions
-    folder: Path
-
-
 def _prepare_audit(
-    model: str | Model, condition: SweepCondition, options: AuditOptions, folder: Path
+    model: str | Model, options: AuditOptions, folder: Path, condition: SweepCondition
 ) -> AuditJob:
     shared: AuditOptions = {**options, "out": folder / condition.folder}
     if condition.mitigation:
@@ -119,25 +148,28 @@ def _prepare_audit(
     return prepare_audit(model, **shared)
 
 
-def _run_task(task: _Task) -> Path:
-    """The folder of a condition's finished run."""
-    return _run(_prepare_audit(task.spec, task.condition, task.options, task.folder), SILENT_PROGRESS).path
+def _run_elsewhere(model: str, options: AuditOptions, folder: Path, condition: SweepCondition) -> Path:
+    """The folder of a condition's finished run, in a process that loads the model by its name."""
+    return _run(_prepare_audit(model, options, folder, condition), SILENT_PROGRESS).path
 
 
 def _run(audit: AuditJob, progress: Progress) -> Run:
     """The finished run of an audit; one that is there already is read, not compared again."""
-    if audit.fresh or not (audit.folder / MANIFEST).is_file():
+    if audit.options["fresh"] or not (audit.folder / MANIFEST).is_file():
         return audit.run(progress)
     manifest = read_manifest(audit.folder)
     known = manifest.get("metrics") or {}
     same = ("version", "weights", "options")
-    infos = {name: json.loads(json.dumps(asdict(metric.info))) for name, metric in audit.metrics.items()}
+    # As a manifest has them: with lists for tuples.
+    identity, infos = json.loads(
+        json.dumps([audit.identity, {name: asdict(metric.info) for name, metric in audit.metrics.items()}])
+    )
     is_finished = (
         manifest.get("ended")
         and manifest["package"] == __version__
-        and manifest["identity"] == json.loads(json.dumps(dict(audit.identity)))
+        and manifest["identity"] == identity
         and manifest["growth"] == [asdict(audit.sample_tier)]
-        and all(name in known for name in infos)
+        and infos.keys() <= known.keys()
         and all(known[name].get(key) == info.get(key) for name, info in infos.items() for key in same)
     )
     return Run.open(audit.folder) if is_finished else audit.run(progress)
@@ -145,17 +177,133 @@ def _run(audit: AuditJob, progress: Progress) -> Run:
 
 def join_distances(runs: Mapping[str, Run]) -> pl.DataFrame:
     """The tables ``distances`` of all runs, with their ``condition``."""
-    return pl.concat(
-        [
-            run.table("distances").insert_column(0, pl.lit(name).alias("condition"))
-            for name, run in runs.items()
-        ]
-    )
+    condition = {name: pl.lit(name).alias("condition") for name in runs}
+    return pl.concat([run.table("distances").insert_column(0, condition[name]) for name, run in runs.items()])
 
 
-def describe_sweep(study: MitigationSweep, folder: Path) -> Sequence[str]:
-    """What will be done, a line a condition."""
-    return [
-        f"{condition.name}: {study.audit(condition, folder).plan().lines[0]}"
-        for condition in study.conditions
+def _train_ngrams(task: tuple[Path, list[str]]) -> None:
+    """Write the n-gram model of texts, unless there is one."""
+    path, texts = task
+    mark, wanted = path.with_suffix(".digest"), digest(list(texts))
+    if path.is_file() and mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mark.unlink(missing_ok=True)
+    train_ngram_model([tokenize(text) for text in texts]).write(path)
+    mark.write_text(wanted, encoding="utf-8")
+
+
+def _compute_costs(
+    vanilla: Path,
+    folder: Path,
+    ngrams: Mapping[str, Path],
+    model: Callable[[], Metric | SetMetric] | None,
+    condition: tuple[str, Path],
+) -> pl.DataFrame:
+    """The prices of one condition; of vanilla, those of both halves."""
+    name, run = condition[0], Run.open(condition[1])
+    depends_on = [*run_key(run), *run_key(Run.open(vanilla)), model is not None, LEVEL]
+    costs = partial(_costs_of_run, name, run, ngrams, model)
+    return cached_table(folder, safe_file_name(name, "condition"), depends_on, costs)
+
+
+def _costs_of_run(
+    condition: str, run: Run, ngrams: Mapping[str, Path], model: Callable[[], Metric | SetMetric] | None
+) -> pl.DataFrame:
+    texts = _read_texts(run)
+    sets = {condition: texts.filter(pl.col("held_out"))}
+    if condition == VANILLA:
+        sets = {TRAINING: texts.filter(~pl.col("held_out")), **sets}
+    own = {"model": model()} if model else {}
+    rows: list[dict[str, object]] = []
+    for axis, path in sorted(ngrams.items()):
+        cells = {
+            Cell(axis, name): ClusteredTexts([Text(text) for text in of["text"]], of["cluster"].to_list())
+            for name, of in ((name, table.filter(axis=axis)) for name, table in sets.items())
+        }
+        metrics = {
+            "ngrams": _load_ngrams(str(path), file_digest(path)),
+            "diversity": registry.create_metric("diversity"),
+            **own,
+        }
+        for name, metric in metrics.items():
+            if not isinstance(metric, SetMetric):
+                raise InputError(
+                    f"{metric.info.name!r} measures texts, not sets of texts", expected="a set metric"
+                )
+            for cell, outputs in estimate_sets(metric, cells, level=LEVEL).items():
+                known = {"condition": cell.group, "attribute": cell.axis, "metric": name}
+                rows += [{**known, "output": output, **asdict(item)} for output, item in outputs.items()]
+    return pl.DataFrame(rows, schema=dict(COST_SCHEMA))
+
+
+@lru_cache(maxsize=3)
+def _load_ngrams(path: str, _digest: str) -> Metric | SetMetric:
+    """The metric of an ARPA file; reading one takes as long as a condition's texts."""
+    return registry.create_metric(f"perplexity={path}")
+
+
+def _read_texts(run: Run) -> pl.DataFrame:
+    """The texts of a run by axis, and whether they are of the half that is held out.
+
+    Every second sample; with one sample a prompt, every second prompt.
+    """
+    prompts = read_prompt_rows(run.table("prompts"))
+    rows = [
+        (prompt.id, place, group.axis, prompt.cluster)
+        for place, prompt in enumerate(sorted(prompts, key=lambda prompt: prompt.id))
+        for group in prompt.groups
     ]
+    of_prompt = pl.DataFrame(rows, schema=["prompt_id", "place", "axis", "cluster"], orient="row")
+    texts = run.table("generations").filter(pl.col("text").is_not_null())
+    half = pl.col("sample") if (texts["sample"].max() or 0) else pl.col("place")
+    joined = texts.select("prompt_id", "sample", "text").join(of_prompt, on="prompt_id")
+    return joined.with_columns((half % 2 == 1).alias("held_out")).sort("prompt_id", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredTexts:
+    """The texts of a set and the cluster of each; texts of one cluster are not independent."""
+
+    texts: Sequence[Text]
+    clusters: Sequence[str]
+
+    def blocks(self) -> list[list[Text]]:
+        """The set without each block of clusters in turn; clusters are dealt to blocks in order of name."""
+        names = sorted(set(self.clusters))
+        block = {name: place % BLOCKS for place, name in enumerate(names)}
+        rows = list(zip(self.texts, self.clusters, strict=True))
+        return [
+            [text for text, cluster in rows if block[cluster] != left_out]
+            for left_out in range(min(BLOCKS, len(names)))
+        ]
+
+
+def estimate_sets(
+    metric: SetMetric, cells: Mapping[Cell, ClusteredTexts], *, level: float = 0.95
+) -> dict[Cell, dict[str, Estimate]]:
+    """For each set and output its number, with a jackknife interval over clusters.
+
+    A bootstrap repeats texts, and repeated texts hold no new n-gram: distinct-n would come out too low.
+    """
+    whole = metric.measure({cell: given.texts for cell, given in cells.items()})
+    estimates: dict[Cell, dict[str, Estimate]] = {}
+    for cell, given in cells.items():
+        n, clusters = len(given.texts), len(set(given.clusters))
+        parts = [metric.measure({cell: texts})[cell] for texts in given.blocks()] if clusters > 1 else []
+        estimates[cell] = {
+            output: _estimate(value, [part[output].value for part in parts], n, clusters, level)
+            for output, value in whole[cell].items()
+        }
+    return estimates
+
+
+def _estimate(value: Value, parts: Sequence[float | None], n: int, clusters: int, level: float) -> Estimate:
+    if value.value is None:
+        return Estimate(None, None, None, level, METHOD, n, 0, clusters, value.null_reason or NO_VALUES)
+    known = np.array([part for part in parts if part is not None])
+    if known.size < 2:
+        return Estimate(value.value, None, None, level, METHOD, n, 0, clusters, ONE_CLUSTER)
+    error = np.sqrt((known.size - 1) / known.size * np.sum((known - known.mean()) ** 2))
+    half = float(student.ppf((1 + level) / 2, known.size - 1) * error)
+    return Estimate(value.value, value.value - half, value.value + half, level, METHOD, n, 0, clusters)

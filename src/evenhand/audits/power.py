@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack
 
 import polars as pl
 from rich import box
@@ -14,34 +14,28 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.audits.analysis.gaps import GapSide
-from evenhand.audits.analysis.group_comparison import split_sides
-from evenhand.audits.analysis.paired_runs import FILES
-from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes, read_axes
-from evenhand.audits.loaded_run import FinishedRun, check_has_comparisons, load_run, read_command
+from evenhand.audits.analysis.group_comparison import GapSide, split_sides
+from evenhand.audits.analysis.quantities import cross_axes, read_axes
+from evenhand.audits.loaded_run import (
+    FILES,
+    FinishedRun,
+    check_has_comparisons,
+    load_run,
+    read_command,
+    read_comparisons,
+)
 from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
+from evenhand.core.records import Comparison
 from evenhand.report.wording import format_name, show_control_characters
 from evenhand.stats.power_analysis import clusters_needed, gap_variance, required_growth
 from evenhand.stats.quantiles import t_quantile
 from evenhand.stats.results import Growth, Pilot
 from evenhand.store.run import Run, run_errors
 
-
-@dataclass(frozen=True, slots=True)
-class ObservedGap:
-    """A gap as a run saw it."""
-
-    suite: str
-    axis: str
-    group: str
-    baseline: str
-    metric: str
-    output: str
-    low: float
-    high: float
-    n_clusters: int
+if TYPE_CHECKING:
+    from evenhand.audits.gate import GateCheck
 
 
 class SampleSizePlanner:
@@ -51,22 +45,22 @@ class SampleSizePlanner:
         self._level, self._power = level, power
         plain = read_axes(loaded.prompt_ids, loaded.prompts)
         every = [*plain, *cross_axes(plain, {}).axes]
-        self._axes: dict[tuple[str, str], Axis] = {(axis.suite, axis.name): axis for axis in every}
+        self._axes = {(axis.suite, axis.name): axis for axis in every}
         if read_command(loaded.run) == "score":
             # Files that are compared have one name for what each calls by its own.
             self._axes |= {(FILES, axis.name): axis for axis in every}
-        self._quantities: dict[tuple[str, str], Quantity] = {
-            (item.metric, item.output): item for item in loaded.quantities
-        }
+        self._quantities = {(item.metric, item.output): item for item in loaded.quantities}
 
-    def plan_growth(self, seen: ObservedGap, *, distance: float) -> Growth | None:
+    def plan_growth(self, seen: Comparison | GateCheck, *, distance: float) -> Growth | None:
         """What it takes so that the interval leaves everything at this distance from the gap outside.
 
-        With the wanted power, if the true gap is the one seen. None for an axis the run does not have.
+        With the wanted power, if the true gap is the one seen. None for a gap without an interval, and for an
+        axis the run does not have.
         """
-        axis, quantity = self._axes.get((seen.suite, seen.axis)), self._quantities[seen.metric, seen.output]
-        if axis is None:
+        axis = self._axes.get((seen.suite, seen.axis))
+        if axis is None or seen.low is None or seen.high is None:
             return None
+        quantity = self._quantities[seen.metric, seen.output]
         sides = split_sides(axis, seen.group, seen.baseline)
         group, other = (GapSide.of(quantity, axis, rows) for rows in sides)
         df = max(1.0, seen.n_clusters - 1)
@@ -77,12 +71,7 @@ class SampleSizePlanner:
 
 
 _COLUMNS: Mapping[str, pl.DataType] = {
-    "suite": pl.String(),
-    "axis": pl.String(),
-    "group": pl.String(),
-    "baseline": pl.String(),
-    "metric": pl.String(),
-    "output": pl.String(),
+    **dict.fromkeys(("suite", "axis", "group", "baseline", "metric", "output"), pl.String()),
     "n_clusters": pl.Int64(),
     "min_detectable": pl.Float64(),
     "clusters_needed": pl.Int64(),
@@ -115,49 +104,34 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
     From a pilot run: for each primary comparison, from the spread its test saw. Without a run: for two groups
     of shares near ``share``, ``samples`` texts per prompt, alike within a prompt by ``icc``.
     """
-    gap, power, level = options["gap"], options["power"], options["level"]
+    gap, power, level, share = options["gap"], options["power"], options["level"], options["share"]
+    rows: list[dict[str, object]] = []
     if run is None:
-        rows = [_plan_from_guess(options)]
+        room = max(share, 1 - share)
+        if gap > room:
+            raise InputError(
+                f"a gap of {gap} from a share of {share}",
+                expected=f"at most {room:g}: shares end at 0 and 1",
+                fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
+            )
+        guess = Pilot(share, math.sqrt(share * (1 - share)), options["icc"], 0, 0)
+        plan = clusters_needed(gap, guess, guess, samples=options["samples"], level=level, power=power)
+        numbers = {"clusters_needed": plan.clusters, "null_reason": plan.null_reason}
+        rows.append({"group": "a", "baseline": "b", **numbers})
     else:
         with run_errors(run):
-            rows = _plan_from_pilot(run if isinstance(run, Run) else Run.open(run), gap, power, level)
+            pilot = run if isinstance(run, Run) else Run.open(run)
+            check_has_comparisons(pilot)
+            planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
+            for item in read_comparisons(pilot):
+                if item.exploratory:
+                    continue
+                rows.append({name: getattr(item, name, None) for name in _COLUMNS})
+                growth = planner.plan_growth(item, distance=gap)
+                if growth is not None and growth.clusters is not None:
+                    needed = math.ceil(growth.clusters * item.n_clusters)
+                    rows[-1].update(clusters_needed=needed, samples_factor=growth.samples)
     return SamplePlan(gap, power, level, pl.DataFrame(rows, schema=dict(_COLUMNS)))
-
-
-def _plan_from_pilot(pilot: Run, gap: float, power: float, level: float) -> list[dict[str, object]]:
-    check_has_comparisons(pilot)
-    planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
-    table = pilot.table("comparisons").filter(~pl.col("exploratory"))
-    columns = [name for name in _COLUMNS if name in table.columns]
-    rows: list[dict[str, object]] = list(table.select(columns).iter_rows(named=True))
-    for row, low, high in zip(rows, table["low"], table["high"], strict=True):
-        if low is None or high is None:
-            continue
-        names = ("suite", "axis", "group", "baseline", "metric", "output")
-        clusters = cast(int, row["n_clusters"])
-        known = {name: str(row[name]) for name in names}
-        seen = ObservedGap(**known, low=low, high=high, n_clusters=clusters)
-        growth = planner.plan_growth(seen, distance=gap)
-        if growth is not None and growth.clusters is not None:
-            row["clusters_needed"] = math.ceil(growth.clusters * clusters)
-            row["samples_factor"] = growth.samples
-    return rows
-
-
-def _plan_from_guess(options: PowerOptions) -> dict[str, object]:
-    gap, share = options["gap"], options["share"]
-    room = max(share, 1 - share)
-    if gap > room:
-        raise InputError(
-            f"a gap of {gap} from a share of {share}",
-            expected=f"at most {room:g}: shares end at 0 and 1",
-            fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
-        )
-    pilot = Pilot(share, math.sqrt(share * (1 - share)), options["icc"], 0, 0)
-    plan = clusters_needed(
-        gap, pilot, pilot, samples=options["samples"], level=options["level"], power=options["power"]
-    )
-    return {"group": "a", "baseline": "b", "clusters_needed": plan.clusters, "null_reason": plan.null_reason}
 
 
 _LEGEND = (
@@ -184,13 +158,14 @@ def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: 
     for head in ("Seen from", "Clusters", "Needed", "or samples"):
         lines.add_column(head, justify="right", no_wrap=True)
     for row in most.iter_rows(named=True):
-        samples = "no number" if row["samples_factor"] is None else f"{row['samples_factor']:.1f} x"
-        names = (
+        cells = (
             format_name(row["axis"]),
             f"{format_name(row['metric'])}, {format_name(row['output'])}",
             format_name(row["group"]),
+            "" if row["min_detectable"] is None else f"{row['min_detectable']:.3f}",
+            f"{row['n_clusters']:,}",
+            f"{row['clusters_needed']:,}",
+            "no number" if row["samples_factor"] is None else f"{row['samples_factor']:.1f} x",
         )
-        seen = "" if row["min_detectable"] is None else f"{row['min_detectable']:.3f}"
-        numbers = (seen, f"{row['n_clusters']:,}", f"{row['clusters_needed']:,}", samples)
-        lines.add_row(*(Text(show_control_characters(str(cell))) for cell in (*names, *numbers)))
+        lines.add_row(*(Text(show_control_characters(cell)) for cell in cells))
     return Group(Text(title, style="bold"), Text(""), lines, Text(_LEGEND, style="dim"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from evenhand._version import __version__
 from evenhand.audits.run_setup import ModelSpec
@@ -77,7 +77,7 @@ class Worker:
         """The model as it is, and with its mitigation."""
         spec = self._spec.model
         assert spec is not None
-        plain = spec.load_plain(self._spec.execution)
+        plain = registry.create_model(spec.name, spec.options, self._spec.execution)
         return plain, spec.apply_mitigation(plain)
 
 
@@ -95,20 +95,17 @@ class _Item:
     """Something to be done."""
 
     place: int
-    arguments: tuple[object, ...]
+    call: tuple[Any, ...]
+    """A method of the worker, and its arguments."""
     losses: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(NamedTuple):
     """An actor at work; without an item it was asked whether it is there."""
 
     slot: int
     actor: Any
     item: _Item | None
-
-
-_Running = dict[object, _Task]
 
 
 class ActorPool:
@@ -158,9 +155,9 @@ class ActorPool:
         An item of a lost actor is done again by any other. Items are taken as there is room for them, and
         the n-th goes to the same actor in every call, if that one is free: it may remember its texts.
         """
-        waiting, running = _Waiting(items, self.size), _Running()
+        waiting, running = _Waiting(work, items, self.size), dict[object, _Task]()
         while True:
-            self._hand_out(work, waiting, running)
+            self._hand_out(waiting, running)
             if not running:
                 return
             done, _ = self._ray.wait(list(running), num_returns=1)
@@ -176,7 +173,7 @@ class ActorPool:
                     raise answer
                 yield task.item.place, answer
 
-    def _hand_out(self, work: str, waiting: _Waiting, running: _Running) -> None:
+    def _hand_out(self, waiting: _Waiting, running: dict[object, _Task]) -> None:
         for held in range(_AT_ONCE):
             for slot in filter(self._is_open, range(self.size)):
                 own = [task.item for task in running.values() if task.slot == slot]
@@ -186,18 +183,21 @@ class ActorPool:
                 item = waiting.take(slot)
                 if item is None:
                     return
-                self._start(running, slot, item, work, *item.arguments)
+                self._start(running, slot, item)
 
-    def _start(self, running: _Running, slot: int, item: _Item | None, work: str, *given: object) -> None:
-        actor = self._actor(slot)
-        running[actor.call.remote(work, *given)] = _Task(slot, actor, item)
+    def _start(self, running: dict[object, _Task], slot: int, item: _Item | None) -> None:
+        if slot not in self._actors:
+            self._actors[slot] = self._ray.remote(Worker).options(**self._share).remote(self._spec)
+        actor = self._actors[slot]
+        call = item.call if item else ("package_version",)
+        running[actor.call.remote(*call)] = _Task(slot, actor, item)
 
-    def _handle_loss(self, task: _Task, waiting: _Waiting, running: _Running) -> None:
+    def _handle_loss(self, task: _Task, waiting: _Waiting, running: dict[object, _Task]) -> None:
         if task.item is not None:
             task.item.losses += 1
             if task.item.losses >= _LOSSES:
                 raise _too_many(f"a shard lost its worker {task.item.losses} times")
-            waiting.put_back(task.item)
+            waiting.ahead.appendleft(task.item)
         else:
             self._never_there[task.slot] += 1
             if not any(map(self._is_open, range(self.size))):
@@ -207,18 +207,13 @@ class ActorPool:
             del self._actors[task.slot]
             if self._is_open(task.slot):
                 _log.warning("a worker was lost and is replaced; what it was doing is done again")
-                self._start(running, task.slot, None, "package_version")
+                self._start(running, task.slot, None)
             else:
                 _log.warning("a worker was lost %d times before it began and is not replaced", _LOSSES)
 
     def _is_open(self, slot: int) -> bool:
         """Whether a slot is given actors: not one that has lost every new one."""
         return self._never_there[slot] < _LOSSES
-
-    def _actor(self, slot: int) -> Any:
-        if slot not in self._actors:
-            self._actors[slot] = self._ray.remote(Worker).options(**self._share).remote(self._spec)
-        return self._actors[slot]
 
     def _plan_actors(self, workers: int | None) -> tuple[int, dict[str, float]]:
         """How many actors there are, and what each takes of the cluster."""
@@ -235,23 +230,20 @@ class ActorPool:
 class _Waiting:
     """Items nobody works on yet, taken from their source as they are needed."""
 
-    def __init__(self, items: Iterable[tuple[object, ...]], slots: int) -> None:
-        self._source = (_Item(place, given) for place, given in enumerate(items))
+    def __init__(self, work: str, items: Iterable[tuple[object, ...]], slots: int) -> None:
+        self._source = (_Item(place, (work, *given)) for place, given in enumerate(items))
         self._slots = slots
-        self._ahead: deque[_Item] = deque()
+        self.ahead: deque[_Item] = deque()
 
     def take(self, slot: int) -> _Item | None:
         """The next item that belongs to a slot; else the next of all."""
-        self._ahead.extend(islice(self._source, max(0, 2 * self._slots - len(self._ahead))))
-        if not self._ahead:
+        self.ahead.extend(islice(self._source, max(0, 2 * self._slots - len(self.ahead))))
+        if not self.ahead:
             return None
-        own = (item for item in self._ahead if item.place % self._slots == slot)
-        chosen = next(own, self._ahead[0])
-        self._ahead.remove(chosen)
+        own = (item for item in self.ahead if item.place % self._slots == slot)
+        chosen = next(own, self.ahead[0])
+        self.ahead.remove(chosen)
         return chosen
-
-    def put_back(self, item: _Item) -> None:
-        self._ahead.appendleft(item)
 
 
 class PooledModel:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.audits.analysis.strata import read_stratum
+from evenhand.audits.analysis.group_analysis import read_stratum
 from evenhand.config import RunConfig
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import split_names
 from evenhand.core.protocols import Metric, Model, Progress, SetMetric, SilentProgress
-from evenhand.core.records import ALL, REST, Execution, ModelRef, Prompt
+from evenhand.core.records import ALL, REST, ModelRef, Prompt
 from evenhand.core.registry import Option
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
@@ -113,20 +113,17 @@ def metric_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...
     return split_names([item if isinstance(item, str) else item.info.name for item in metrics])
 
 
-def object_names(metrics: str | Sequence[str | Metric] | None) -> tuple[str, ...]:
-    """The names of metrics that were given as objects."""
-    return tuple(item.info.name for item in metrics or () if not isinstance(item, str))
-
-
 def find_metrics(
     given: str | Sequence[str | Metric] | None, settings: RunConfig, defaults: Sequence[str] = ()
 ) -> dict[str, Metric]:
     """The metrics by the spec that names them in tables: objects as they are, names from the registry."""
     listed = () if given is None or isinstance(given, str) else given
-    objects = {item.info.name: item for item in listed if not isinstance(item, str)}
-    others = split_names([item for item in listed if isinstance(item, str)]) or ()
+    named = split_names([item for item in listed if isinstance(item, str)]) or ()
+    objects: dict[str, Metric] = {}
     for item in listed:
-        if not isinstance(item, str) and (objects[item.info.name] is not item or item.info.name in others):
+        if not isinstance(item, str) and (
+            objects.setdefault(item.info.name, item) is not item or item.info.name in named
+        ):
             raise InputError(
                 f"two metrics are called {item.info.name!r}",
                 expected="a name each: scores and tables are found by it",
@@ -147,23 +144,19 @@ def find_metrics(
     return metrics
 
 
-def check_baselines(
-    given: Mapping[str, str], axes: Collection[str], find_groups: Callable[[str], Collection[str]]
-) -> None:
+def check_baselines(given: Mapping[str, str], groups: Mapping[str, Collection[str]]) -> None:
     """An error for a baseline of an axis that does not exist, or one that no text belongs to."""
-    for axis in given:
-        if axis not in axes:
+    for axis, baseline in given.items():
+        if axis not in groups:
             raise InputError(
                 f"--baseline names the axis {axis!r}, which no prompt has",
-                expected=", ".join(sorted(axes)),
+                expected=", ".join(sorted(groups)),
                 fix="use one of these axes",
             )
-    for axis, baseline in given.items():
-        groups = find_groups(axis)
-        if baseline not in (*groups, REST, ALL):
+        if baseline not in (*groups[axis], REST, ALL):
             raise InputError(
                 f"the baseline {baseline!r} of axis {axis!r} has no texts",
-                expected=", ".join((*sorted(groups)[:20], REST, ALL)),
+                expected=", ".join((*sorted(groups[axis])[:20], REST, ALL)),
                 fix=f"name a baseline with --baseline {axis}=GROUP",
             )
 
@@ -185,12 +178,8 @@ def open_run(
     path: Path, identity: Mapping[str, Json], *, fresh: bool
 ) -> Iterator[tuple[RunFolder, ContentCache]]:
     """The locked run folder and the cache, for as long as a run works in them."""
-    cache = ContentCache()
-    try:
-        with RunFolder(path, identity=identity, fresh=fresh) as folder:
-            yield folder, cache
-    finally:
-        cache.close()
+    with closing(ContentCache()) as cache, RunFolder(path, identity=identity, fresh=fresh) as folder:
+        yield folder, cache
 
 
 def add_earlier_metrics(
@@ -236,10 +225,6 @@ class ModelSpec:
     mitigation: str | None = None
     mitigation_options: Mapping[str, Option] = field(default_factory=dict)
 
-    def load_plain(self, execution: Execution) -> Model:
-        """The model without the mitigation, loaded."""
-        return registry.create_model(self.name, self.options, execution)
-
     def apply_mitigation(self, model: Model) -> Model:
         """A model with the mitigation on, where there is one."""
         if self.mitigation is None:
@@ -251,10 +236,8 @@ def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool 
     """The actors of a run; None where it works in this process."""
     options = settings.options
     if options["engine"] == "local":
-        if options["address"]:
-            _log.warning(
-                "the address %s is for --engine ray: the work is done on this machine", options["address"]
-            )
+        if address := options["address"]:
+            _log.warning("the address %s is for --engine ray: the work is done on this machine", address)
         if options["workers"]:
             _log.warning("--workers is for --engine ray: the work is done in this process")
         return None
@@ -269,9 +252,6 @@ def describe_engine(settings: RunConfig) -> list[str]:
     options = settings.options
     if options["engine"] == "local":
         return []
-    workers = (
-        format_count(options["workers"], "worker")
-        if options["workers"]
-        else "a worker a GPU, or a few cores each"
-    )
-    return [f"engine  {options['engine']} at {options['address'] or 'this machine'}, {workers}"]
+    count, place = options["workers"], options["address"] or "this machine"
+    workers = format_count(count, "worker") if count else "a worker a GPU, or a few cores each"
+    return [f"engine  {options['engine']} at {place}, {workers}"]

@@ -5,38 +5,27 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol, Unpack, cast, runtime_checkable
+from typing import ClassVar, Protocol, Unpack, cast, runtime_checkable
 
 import polars as pl
 
-from evenhand.audits.measurement import RunMeasurement
-from evenhand.audits.run_setup import (
-    SILENT_PROGRESS,
-    Callback,
-    RunPlan,
-    check_baselines,
-    describe_engine,
-    find_callbacks,
-    find_metrics,
-    metric_names,
-    object_names,
-    open_pool,
-    open_run,
-    write_manifest,
-)
-from evenhand.config import RunConfig, resolve_config
+from evenhand.audits import run_setup
+from evenhand.audits.measurement import TextRunJob
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.config import resolve_config
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.files import asset_path
 from evenhand.core.options import checks_options, fields_of
-from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import RESERVED_GROUPS, REST
+from evenhand.core.protocols import Progress
+from evenhand.core.records import RESERVED_GROUPS, REST, Prompt
 from evenhand.logs import read_log
 from evenhand.logs.log_records import CLUSTER, FAILURE, ID, PROMPT, ToolLog
 from evenhand.run_options import ScoreOptions, TextColumns
+from evenhand.store.cache import ContentCache
 from evenhand.store.ingest import (
     ColumnLayout,
     IngestedTexts,
@@ -46,7 +35,7 @@ from evenhand.store.ingest import (
     read_texts,
 )
 from evenhand.store.run import Run
-from evenhand.store.run_folder import default_folder, run_stage
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.table_files import read_table, to_text_table
 
 
@@ -73,15 +62,11 @@ class InputTexts:
 
 def open_texts(texts: Path | str | ArrowTable, columns: Mapping[str, str | None] | None = None) -> InputTexts:
     """The table in a file, in a log, or in memory, every column as text; of Parquet ``columns`` alone."""
-    if not isinstance(texts, Path | str):
-        return _from_memory(texts)
-    path = Path(texts)
-    log = read_log(path)
-    table = log.table if log else read_table(path, columns)
-    return InputTexts(path.name, table, {"file": path.name, "digest": file_digest(path)}, log)
-
-
-def _from_memory(texts: object) -> InputTexts:
+    if isinstance(texts, Path | str):
+        path = Path(texts)
+        log = read_log(path)
+        table = log.table if log else read_table(path, columns)
+        return InputTexts(path.name, table, {"file": path.name, "digest": file_digest(path)}, log)
     if not isinstance(texts, ArrowTable):
         raise InputError(
             f"the texts are a {type(texts).__name__}",
@@ -153,27 +138,13 @@ COLUMNS = fields_of(TextColumns)
 DEFAULT_METRICS = ("sentiment", "gender_polarity")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreJob:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreJob(TextRunJob):
     """A file of texts that is ready to be scored."""
 
-    settings: RunConfig
     inputs: InputTexts
     layout: ColumnLayout
-    metrics: Mapping[str, Metric]
-    identity: Mapping[str, Json]
-    folder: Path
-    command: str
-    fresh: bool
-    objects: tuple[str, ...] = ()
-    """Metrics that were given as objects."""
-    callbacks: tuple[Callback, ...] = ()
-    """Each is called with the finished run."""
-
-    @property
-    def name(self) -> str:
-        """What the texts are called in tables."""
-        return self.inputs.name
+    texts_stage: ClassVar[str] = STAGE
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
@@ -184,40 +155,20 @@ class ScoreJob:
                 *((f"reads   {log.summary}",) if (log := self.inputs.log) else ()),
                 f"texts   {self.inputs.table.height:,}, groups by {axes}",
                 f"metrics {', '.join(self.metrics)}",
-                *describe_engine(self.settings),
+                *run_setup.describe_engine(self.settings),
                 f"folder  {self.folder}",
             ),
             folder=self.folder,
         )
 
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Score, compare and report."""
-        with ExitStack() as stack:
-            folder, cache = stack.enter_context(open_run(self.folder, self.identity, fresh=self.fresh))
-            if pool := open_pool(self.settings):
-                stack.callback(pool.close)
-            write_manifest(
-                folder, command=self.command, name=self.name, settings=self.settings, suites=self._suite()
-            )
-            with run_stage(folder, STAGE) as record:
-                texts = read_texts(self.inputs.table, self.layout, self.name)
-                folder.write("generations", texts.generations())
-                record.update(items=len(texts.rows))
-            folder.manifest["warnings"] += self._warnings(texts)
-            baseline = self.settings.options["baseline"]
-            run = RunMeasurement(
-                folder,
-                cache,
-                self.settings,
-                self.metrics,
-                {(self.name, axis): name for axis, name in baseline.items()},
-                texts_stage=STAGE,
-                pool=pool,
-                objects=self.objects,
-            ).run(list(texts.prompts.values()), progress)
-        for callback in self.callbacks:
-            callback(run)
-        return run
+    def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
+        """Write the table of generations; returns the prompts of its texts."""
+        with run_stage(folder, STAGE) as record:
+            texts = read_texts(self.inputs.table, self.layout, self.name)
+            folder.write("generations", texts.generations())
+            record.update(items=len(texts.rows))
+        folder.manifest["warnings"] += self._warnings(texts)
+        return list(texts.prompts.values())
 
     def _warnings(self, texts: IngestedTexts) -> list[str]:
         """What will be left out or counted twice, before anything is scored."""
@@ -241,17 +192,6 @@ class ScoreJob:
             )
         return warnings
 
-    def _suite(self) -> dict[str, Json]:
-        log, baselines = self.inputs.log, self.settings.options["baseline"]
-        return {
-            self.name: {
-                "summary": f"texts from a log of {log.tool}" if log else "texts from a file",
-                "baselines": {axis: baselines.get(axis, REST) for axis in self.layout.groups},
-                "cluster": self.layout.cluster or self.layout.prompt or "row",
-                "notes": [],
-            }
-        }
-
 
 @checks_options
 def score(
@@ -271,11 +211,19 @@ def score(
 @checks_options
 def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> ScoreJob:
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
-    actions = find_callbacks(options)
+    actions = run_setup.find_callbacks(options)
     if texts is None:
-        texts, options = _example(options)
-    metrics, out = options["metrics"], options["out"]
-    settings = resolve_config(options, metrics={"names": metric_names(metrics)})
+        fields = COLUMNS.items()
+        if any(options.get(name) not in (field.option.default, None, []) for name, field in fields):
+            raise InputError(
+                "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
+            )
+        # The example that is scored where no texts are named.
+        texts = asset_path("examples", "texts.csv")
+        columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
+        options = {**options, **columns}
+    metrics = options["metrics"]
+    settings = resolve_config(options, metrics={"names": run_setup.metric_names(metrics)})
     layout = ColumnLayout(
         text=options["text"],
         groups=_named_groups(options),
@@ -301,36 +249,34 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     }
     baselines = {**known, **settings.options["baseline"]}
     options["baseline"] = baselines
-    settings = resolve_config(options, metrics={"names": metric_names(metrics)})
-    check_baselines(baselines, groups, groups.__getitem__)
+    settings = resolve_config(options, metrics={"names": run_setup.metric_names(metrics)})
+    run_setup.check_baselines(baselines, groups)
     identity: dict[str, Json] = {
         "command": "score",
         "inputs": given.inputs,
         "columns": layout.identity(),
         "compare": settings.compare_identity(),
     }
+    suite: dict[str, Json] = {
+        "summary": f"texts from a log of {given.log.tool}" if given.log else "texts from a file",
+        "baselines": {axis: baselines.get(axis, REST) for axis in layout.groups},
+        "cluster": layout.cluster or layout.prompt or "row",
+        "notes": [],
+    }
     command = f"evenhand score {texts}"
     if not isinstance(texts, Path | str):
         command = "evenhand.score(table, ...), from Python, on a table in memory"
     return ScoreJob(
+        name=name,
+        suites={name: suite},
+        options=options,
         settings=settings,
         inputs=given,
         layout=layout,
-        metrics=find_metrics(metrics, settings, DEFAULT_METRICS),
+        metrics=run_setup.find_metrics(metrics, settings, DEFAULT_METRICS),
         identity=identity,
-        folder=Path(out) if out else default_folder("score", Path(name).stem, identity),
+        folder=Path(options["out"] or default_folder("score", Path(name).stem, identity)),
         command=options["command"] or command,
-        fresh=options["fresh"],
-        objects=object_names(metrics),
+        open_pool=partial(run_setup.open_pool, settings),
         callbacks=actions,
     )
-
-
-def _example(options: ScoreOptions) -> tuple[Path, ScoreOptions]:
-    """The texts that are scored where none are named, and their columns."""
-    if any(options.get(name) not in (field.default, None, []) for name, field in COLUMNS.items()):
-        raise InputError(
-            "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
-        )
-    columns: TextColumns = {"group": ["profession=group"], "prompt": "prompt", "id": "id"}
-    return asset_path("examples", "texts.csv"), {**options, **columns}

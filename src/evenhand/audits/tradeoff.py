@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Unpack, cast
 
 import polars as pl
+from markupsafe import Markup
 
-from evenhand.audits.audit import AuditJob
 from evenhand.audits.debias import MODES, check_mode, mitigation_options
-from evenhand.audits.mitigation_cost import VANILLA
 from evenhand.audits.mitigation_sweep import (
     METRICS,
     SUITES,
+    VANILLA,
     MitigationSweep,
     SweepCondition,
-    describe_sweep,
     join_distances,
 )
 from evenhand.audits.options import TradeoffOptions
@@ -30,7 +28,7 @@ from evenhand.core.options import checks_options, fields_of, split_names
 from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import Option
-from evenhand.report.charts import AxisScale
+from evenhand.report.charts import Plot, element
 from evenhand.report.wording import escape_markdown
 from evenhand.run_options import AuditOptions
 from evenhand.stats.base_rates import OVERALL
@@ -47,100 +45,89 @@ NOTES = (
     "Bias is the mean distance of the options beyond what chance gives, with its interval. Perplexity is "
     "that of the half of the texts no n-gram model was trained on; at strength 0 it is the model's own text."
 )
-Row = Mapping[str, object]
 
 
 def tradeoff_markdown(table: pl.DataFrame) -> str:
     """The sweep as a table."""
     head = "| attribute | bias | strength | beyond chance | interval | p | perplexity (n-grams) | (model) |"
-    lines = [_line(row) for row in table.iter_rows(named=True)]
-    return "\n".join(["# Bias against perplexity", "", head, "|" + " --- |" * 8, *lines, "", NOTES, ""])
+    lines = ["# Bias against perplexity", "", head, "|" + " --- |" * 8]
+    for row in table.iter_rows(named=True):
+        interval = escape_markdown(str(row.get("null_reason") or ""))
+        if row["low"] is not None:
+            interval = f"{_number(row['low'])} to {_number(row['high'])}"
+        cells = (
+            escape_markdown(str(row["attribute"])),
+            escape_markdown(str(row["bias"])),
+            f"{row['strength']:g}",
+            _number(row["corrected"]),
+            interval,
+            _number(row["p"], 3),
+            _number(row["perplexity_ngrams"], 1),
+            _number(row["perplexity_model"], 1),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", NOTES, ""])
 
 
 def tradeoff_svg(table: pl.DataFrame) -> str:
     """A panel for each attribute: perplexity to the right, bias upwards, one point a strength."""
     attributes = table["attribute"].unique(maintain_order=True).to_list()
-    panels = [
-        _panel(table.filter(pl.col("attribute") == attribute), attribute, place)
-        for place, attribute in enumerate(attributes)
-    ]
-    height = len(attributes) * (_HEIGHT + 80)
     # A ground of its own: on a dark page black letters would not be seen.
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH + 140} {height}" role="img" '
-        'font-family="sans-serif" font-size="11"><title>Bias beyond chance against perplexity, by strength'
-        f'</title><rect width="100%" height="100%" fill="#ffffff"/>{"".join(panels)}</svg>\n'
+    parts = [element("rect", width="100%", height="100%", fill="#ffffff")]
+    for place, attribute in enumerate(attributes):
+        parts += _draw_panel(table.filter(attribute=attribute), attribute, _TOP + place * (_HEIGHT + 80))
+    drawing = element(
+        "svg",
+        element("title", "Bias beyond chance against perplexity, by strength"),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {_WIDTH + 140} {len(attributes) * (_HEIGHT + 80)}",
+        role="img",
+        font_family="sans-serif",
+        font_size=11,
     )
+    return f"{drawing}\n"
 
 
-def _line(row: Row) -> str:
-    interval = escape_markdown(str(row.get("null_reason") or ""))
-    if row["low"] is not None:
-        interval = f"{_number(row['low'])} to {_number(row['high'])}"
-    cells = (
-        escape_markdown(str(row["attribute"])),
-        escape_markdown(str(row["bias"])),
-        f"{row['strength']:g}",
-        _number(row["corrected"]),
-        interval,
-        _number(row["p"], 3),
-        _number(row["perplexity_ngrams"], 1),
-        _number(row["perplexity_model"], 1),
-    )
-    return f"| {' | '.join(cells)} |"
-
-
-def _panel(rows: pl.DataFrame, attribute: str, place: int) -> str:
+def _draw_panel(rows: pl.DataFrame, attribute: str, top: float) -> list[Markup]:
+    title = element("text", attribute, x=_LEFT, y=top - 18, font_weight="bold")
     known = rows.drop_nulls(["corrected", "perplexity_ngrams"])
-    title = f'<text x="0" y="-14" font-weight="bold">{escape(attribute)}</text>'
-    shift = f'<g transform="translate({_LEFT},{_TOP + place * (_HEIGHT + 80)})">{title}'
     if known.is_empty():
-        return f'{shift}<text y="10">Not drawn: bias or perplexity is not known.</text></g>'
-    across = _scale(known["perplexity_ngrams"].to_list())
-    upward = _scale(
-        [0.0, _LEAST, *known["corrected"], *known["low"].drop_nulls(), *known["high"].drop_nulls()]
+        return [title, element("text", "Not drawn: bias or perplexity is not known.", x=_LEFT, y=top + 10)]
+    bias = pl.concat([known[name].drop_nulls() for name in ("corrected", "low", "high")])
+    plot = Plot(
+        x=_widen(known["perplexity_ngrams"]),
+        y=_widen([0.0, _LEAST, *bias]),
+        width=_WIDTH,
+        height=_HEIGHT,
+        left=_LEFT,
+        top=top,
     )
-    series = [
-        _series(known.filter(pl.col("bias") == bias), colour, across, upward, number)
-        for number, (bias, colour) in enumerate(_COLOURS.items())
-    ]
-    zero = _HEIGHT - _HEIGHT * upward.at(0.0) / 100
-    axes = (
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="none" stroke="#c9ccd1"/>'
-        f'<line x2="{_WIDTH}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="#17191d" stroke-dasharray="3 3"/>'
-        f'<text x="-6" y="10" text-anchor="end">{upward.high:.3f}</text>'
-        f'<text x="-6" y="{_HEIGHT}" text-anchor="end">{upward.low:.3f}</text>'
-        f'<text y="{_HEIGHT + 16}">{across.low:.1f}</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">{across.high:.1f}</text>'
-        f'<text x="{_WIDTH / 2}" y="{_HEIGHT + 30}" text-anchor="middle">perplexity (n-grams)</text>'
-        f'<text transform="translate(-44,{_HEIGHT / 2}) rotate(-90)" text-anchor="middle">bias beyond chance'
-        "</text>"
-    )
-    return f"{shift}{axes}{''.join(series)}</g>"
+    ends = {"low": f"{plot.x[0]:.1f}", "high": f"{plot.x[1]:.1f}"}
+    ends |= {"bottom": f"{plot.y[0]:.3f}", "top": f"{plot.y[1]:.3f}"}
+    frame = plot.frame(**ends, across="perplexity (n-grams)", upward="bias beyond chance")
+    parts = [title, frame, plot.level(0.0, stroke="#17191d", stroke_dasharray="3 3")]
+    for number, (name, colour) in enumerate(_COLOURS.items()):
+        points = known.filter(bias=name)
+        for row in points.iter_rows(named=True):
+            x, y = row["perplexity_ngrams"], row["corrected"]
+            left, upper = plot.at(x, y)
+            if row["low"] is not None:
+                interval = (x, row["low"]), (x, row["high"])
+                parts.append(plot.segment(*interval, stroke=colour, opacity=0.5))
+            parts.append(plot.dot(x, y, size=3.5, fill=colour))
+            parts.append(element("text", f"{row['strength']:g}", x=left + 5, y=upper - 5, fill=colour))
+        if not points.is_empty():
+            key = {"x": _LEFT + _WIDTH + 10, "y": top + 12 + 16 * number}
+            parts.append(element("text", name, **key, fill=colour))
+    return parts
 
 
-def _series(rows: pl.DataFrame, colour: str, across: AxisScale, upward: AxisScale, number: int) -> str:
-    if rows.is_empty():
-        return ""
-    points = []
-    for row in rows.iter_rows(named=True):
-        x = _WIDTH * across.at(row["perplexity_ngrams"]) / 100
-        y = _HEIGHT - _HEIGHT * upward.at(row["corrected"]) / 100
-        if row["low"] is not None:
-            low, high = (_HEIGHT - _HEIGHT * upward.at(row[end]) / 100 for end in ("low", "high"))
-            ends = f'y1="{low:.1f}" y2="{high:.1f}"'
-            points.append(f'<line x1="{x:.1f}" x2="{x:.1f}" {ends} stroke="{colour}" opacity=".5"/>')
-        points.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>')
-        points.append(f'<text x="{x + 5:.1f}" y="{y - 5:.1f}" fill="{colour}">{row["strength"]:g}</text>')
-    name = escape(str(rows["bias"][0]))
-    key = f'<text x="{_WIDTH + 10}" y="{12 + 16 * number}" fill="{colour}">{name}</text>'
-    return key + "".join(points)
-
-
-def _scale(values: list[float]) -> AxisScale:
-    low, high = min(values), max(values)
+def _widen(values: Sequence[float] | pl.Series) -> tuple[float, float]:
+    """The range of values with a margin on either side."""
+    low, high = float(min(values)), float(max(values))
     margin = (high - low) * 0.08 or 0.5
-    return AxisScale(low - margin, high + margin, ())
+    return low - margin, high + margin
 
 
 def _number(value: object, digits: int = 4) -> str:
@@ -154,35 +141,34 @@ RUNS = "runs"
 class TradeoffJob:
     """A sweep that is ready to start."""
 
+    options: TradeoffOptions
     study: MitigationSweep
     strengths: tuple[float, ...]
     source: str | None
+    """The model by name, for its own perplexity."""
     identity: Mapping[str, Json]
     folder: Path
-    command: str
-    fresh: bool
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        lines = describe_sweep(self.study, self.folder / RUNS)
-        return RunPlan(
-            f"tradeoff {self.study.model.ref.name}", (*lines, f"folder  {self.folder}"), self.folder
-        )
+        audits = {one.name: self.study.audit(one, self.folder / RUNS) for one in self.study.conditions}
+        lines = (f"{name}: {audit.plan().lines[0]}" for name, audit in audits.items())
+        title = f"tradeoff {self.study.model.ref.name}"
+        return RunPlan(title, (*lines, f"folder  {self.folder}"), self.folder)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Audit every strength, and write ``tradeoff.parquet``, ``.md`` and ``.svg``, ``price.parquet``."""
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-            folder.manifest.update(
-                command=self.command, name=self.study.model.ref.name, ended=None, warnings=[]
-            )
+        name = self.study.model.ref.name
+        with RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"]) as folder:
+            command = self.options["command"] or f"evenhand tradeoff {name}"
+            folder.manifest.update(command=command, name=name, ended=None, warnings=[])
             with run_stage(folder, "tradeoff") as record:
                 runs = self.study.runs(self.folder / RUNS, progress)
                 price = self.study.compute_costs(runs, self.folder, self.source, progress)
-                names = [condition.name for condition in self.study.conditions]
-                strengths = dict(zip(names, (0.0, *self.strengths), strict=True))
+                strengths = dict(zip(runs, (0.0, *self.strengths), strict=True))
                 table = tradeoff_curve(join_distances(runs), price, strengths)
-                for name, frame in (("tradeoff", table), ("price", price)):
-                    with replace_file(self.folder / f"{name}.parquet") as temporary:
+                for stem, frame in (("tradeoff", table), ("price", price)):
+                    with replace_file(self.folder / f"{stem}.parquet") as temporary:
                         write_parquet(frame, temporary)
                 write_text(self.folder / "tradeoff.md", tradeoff_markdown(table))
                 write_text(self.folder / "tradeoff.svg", tradeoff_svg(table))
@@ -213,29 +199,27 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
     execution = Execution(device=options["device"], batch=options["batch"], offline=options["offline"])
     loaded = registry.create_model(model, {}, execution) if isinstance(model, str) else model
     audited = fields_of(AuditOptions).keys() - {"out", "command"}
-    shared = {name: value for name, value in options.items() if name in audited}
+    shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     shared["suite"] = split_names(options["suite"]) or SUITES
     shared["metrics"] = metric_names(options["metrics"]) or METRICS
-    study = MitigationSweep(
-        loaded, sweep_conditions(mode, chosen, mitigation_options(options)), cast(AuditOptions, shared)
-    )
+    study = MitigationSweep(loaded, sweep_conditions(mode, chosen, mitigation_options(options)), shared)
     audits = [study.audit(condition, Path()) for condition in study.conditions]
-    _check_distances(audits[0])
+    first = audits[0]
+    requested = {name for part in first.parts for name in part.suite.info.distances}
+    if requested.isdisjoint(name.partition("=")[0] for name in first.metrics):
+        suites = ", ".join(part.suite.info.name for part in first.parts)
+        raise InputError(
+            f"there is no bias to draw: {suites} asks for no distance of {', '.join(first.metrics)}",
+            expected="a suite that asks for distances, such as political, with the metric it asks for",
+            fix=f"measure {', '.join(sorted(requested))}" if requested else "for example --suite political",
+        )
     identity: dict[str, Json] = {
         "command": "tradeoff",
         "conditions": [dict(audit.identity) for audit in audits],
-        "size": [audits[0].sample_tier.limit, audits[0].sample_tier.samples],
+        "size": [first.sample_tier.limit, first.sample_tier.samples],
     }
-    out = options["out"]
-    return TradeoffJob(
-        study=study,
-        strengths=chosen,
-        source=model if isinstance(model, str) else None,
-        identity=identity,
-        folder=Path(out) if out else default_folder("tradeoff", loaded.ref.name, identity),
-        command=options["command"] or f"evenhand tradeoff {loaded.ref.name}",
-        fresh=options["fresh"],
-    )
+    folder = Path(options["out"] or default_folder("tradeoff", loaded.ref.name, identity))
+    return TradeoffJob(options, study, chosen, model if isinstance(model, str) else None, identity, folder)
 
 
 def sweep_conditions(
@@ -252,20 +236,17 @@ def tradeoff_curve(
 ) -> pl.DataFrame:
     """For each attribute and strength the overall bias of both kinds, and both perplexities."""
     columns = ("condition", "attribute", "bias", "estimate", "corrected", "low", "high", "p", "null_reason")
-    overall = distances.filter(pl.col("option") == OVERALL).select(columns)
-    table = overall.with_columns(
-        pl.col("condition").replace_strict(strengths, return_dtype=pl.Float64).alias("strength")
+    table = distances.filter(option=OVERALL).select(
+        *columns, strength=pl.col("condition").replace_strict(strengths, return_dtype=pl.Float64)
     )
     for metric in ("ngrams", "model"):
-        of = price.filter((pl.col("metric") == metric) & (pl.col("output") == "perplexity"))
-        named = of.select(
+        suffixes = {"value": "", "low": "_low", "high": "_high"}
+        perplexity = price.filter(metric=metric, output="perplexity").select(
             "condition",
             "attribute",
-            pl.col("value").alias(f"perplexity_{metric}"),
-            pl.col("low").alias(f"perplexity_{metric}_low"),
-            pl.col("high").alias(f"perplexity_{metric}_high"),
+            *(pl.col(name).alias(f"perplexity_{metric}{suffix}") for name, suffix in suffixes.items()),
         )
-        table = table.join(named, on=["condition", "attribute"], how="left")
+        table = table.join(perplexity, on=["condition", "attribute"], how="left")
     return table.sort("attribute", "bias", "strength")
 
 
@@ -287,15 +268,3 @@ def _check_strengths(mode: str, given: str | Sequence[float]) -> tuple[float, ..
             fix="for example --strengths 0.1,0.5,0.9",
         )
     return chosen
-
-
-def _check_distances(audit: AuditJob) -> None:
-    """An error before anything is written where no suite asks for a distance of what is measured."""
-    asked = {name for part in audit.parts for name in part.suite.info.distances}
-    if not asked & {name.partition("=")[0] for name in audit.metrics}:
-        suites = ", ".join(part.suite.info.name for part in audit.parts)
-        raise InputError(
-            f"there is no bias to draw: {suites} asks for no distance of {', '.join(audit.metrics)}",
-            expected="a suite that asks for distances, such as political, with the metric it asks for",
-            fix=f"measure {', '.join(sorted(asked))}" if asked else "for example --suite political",
-        )

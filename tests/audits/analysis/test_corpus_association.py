@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from tests.probes.probe_files import pairs_file, predictions_file
 
-from evenhand.audits.association import CorpusAssociation, normalise_group, prepare
-from evenhand.audits.compare import compare
+from evenhand.audits.compare import associate, compare, normalise_group, prepare
 from evenhand.core.errors import EvenhandError
 from evenhand.corpus.scan import scan_corpus
 from evenhand.probes.probe import probe
@@ -85,7 +84,7 @@ def test_directions_by_hand(tmp_path: Path) -> None:
             ("male", "non-binary", "joy"): 0.1,  # the corpus has no percent
         },
     )
-    found = CorpusAssociation().build(corpus, run)
+    found = associate(corpus, run)
     cells = {
         (row["group_a"], row["group_b"], row["emotion"]): row
         for row in found["associations"].iter_rows(named=True)
@@ -117,7 +116,7 @@ def test_runs_that_share_nothing_are_refused(tmp_path: Path) -> None:
     corpus = corpus_run(tmp_path / "c", {("robots", "anger"): 20.0})
     run = probe_run(tmp_path / "p", {("male", "female", "anger"): 0.2})
     with pytest.raises(EvenhandError) as raised:
-        CorpusAssociation().build(corpus, run)
+        associate(corpus, run)
     assert str(raised.value) == (
         "the two runs share no pair of groups with an emotion. Expected: a corpus run and a probe run with "
         "groups "
@@ -126,9 +125,9 @@ def test_runs_that_share_nothing_are_refused(tmp_path: Path) -> None:
         "of measures.parquet."
     )
     with pytest.raises(EvenhandError) as raised:
-        prepare(corpus, corpus)
+        prepare(corpus, corpus, run)
     assert str(raised.value) == (
-        "runs of corpus, corpus. Expected: one corpus run and one probe run. Fix: compare several "
+        "runs of corpus, corpus, probe. Expected: one corpus run and one probe run. Fix: compare several "
         "corpora "
         "by scanning them in one run."
     )

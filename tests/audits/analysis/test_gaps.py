@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from evenhand.audits.analysis.gaps import GapSide, effect_sizes, estimate_gap
-from evenhand.audits.analysis.group_comparison import GroupComparer
+from evenhand.audits.analysis.group_comparison import GapSide, GroupComparer, effect_sizes
 from evenhand.audits.analysis.quantities import Axis, Quantity
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL
@@ -91,15 +90,14 @@ def test_paired_t_pairs_by_cluster():
     values = np.array([1.0, 2, 3, 4, 0, 1, 2, 9])
     quantity = Quantity("m", "score", "mean", values, True)
     axis = _axis([0] * 4 + [1] * 4, clusters=[0, 0, 1, 2, 0, 1, 2, 7])
-    a, b = _sides(quantity, axis)
-    found, _ = estimate_gap(quantity, a, b, level=0.95, test="paired-t")
+    found = _one(quantity, axis, test="paired-t")
     expected = scipy_stats.ttest_rel([1.5, 3, 4], [0, 1, 2])
     interval = expected.confidence_interval(0.95)
     assert found.estimate == pytest.approx((1.5 + 2 + 2) / 3)
     assert found.p == pytest.approx(expected.pvalue)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
     assert found.n_clusters == 3
-    ranked, _ = estimate_gap(quantity, a, b, level=0.95, test="wilcoxon")
+    ranked = _one(quantity, axis, test="wilcoxon")
     assert ranked.p == pytest.approx(
         scipy_stats.wilcoxon([1.5, 2, 2], zero_method="pratt", method="asymptotic").pvalue
     )

@@ -5,17 +5,18 @@ import polars as pl
 import pytest
 from scipy import stats as scipy_stats
 
-from evenhand.audits.analysis.group_analysis import GroupAnalysis
-from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table
-from evenhand.audits.analysis.permutation_checks import (
+from evenhand.audits.analysis.group_analysis import (
     AGREES,
     DISAGREES,
     TOO_LONG,
     TOO_MANY,
-    PermutationChecker,
+    analyse_groups,
+    check_by_permutation,
     describe_unconfirmed,
 )
+from evenhand.audits.analysis.group_comparison import GroupComparer, omnibus_table
 from evenhand.audits.analysis.quantities import Axis, Quantity, cross_axes
+from evenhand.config import resolve_config
 from evenhand.core.records import REST, Group, Prompt
 from evenhand.stats.contrasts import clustered_omnibus
 
@@ -94,12 +95,12 @@ def _supported(clusters=30, **how):
 
 def test_a_supported_gap_is_checked_by_permutation():
     comparer, found, axis, share = _supported()
-    (item,) = PermutationChecker(comparer).run(found, [axis], [share])
+    (item,) = check_by_permutation(comparer, found, [axis], [share])
     assert item.check == AGREES
     assert item.p_permutation == pytest.approx(1 / 2001, rel=3)
-    (again,) = PermutationChecker(comparer).run(found, [axis], [share])
+    (again,) = check_by_permutation(comparer, found, [axis], [share])
     assert again == item
-    (plain,) = PermutationChecker(comparer, "none").run(found, [axis], [share])
+    (plain,) = check_by_permutation(comparer, found, [axis], [share], "none")
     assert (plain.check, plain.p_permutation) == (None, None)
 
 
@@ -107,29 +108,27 @@ def test_a_family_the_arrangements_cannot_speak_for_is_said():
     # Five clusters in both groups have 2^5 = 32 arrangements: no p below 2 / 32, which is above 0.05.
     comparer, found, axis, share = _supported(clusters=5)
     forced = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01})]
-    (item,) = PermutationChecker(comparer).run(forced, [axis], [share])
+    (item,) = check_by_permutation(comparer, forced, [axis], [share])
     assert item.check == TOO_MANY
     large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 2_000_000})]
-    assert PermutationChecker(comparer).run(large, [axis], [share])[0].check == TOO_MANY
+    assert check_by_permutation(comparer, large, [axis], [share])[0].check == TOO_MANY
 
 
 def test_the_family_decides_how_many_arrangements_are_drawn():
     # One supported gap of a thousand: the bar is 0.05 / 1000, and five arrangements at it are 100,000.
     comparer, found, axis, share = _supported()
     large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 1_000})]
-    (item,) = PermutationChecker(comparer).run(large, [axis], [share])
+    (item,) = check_by_permutation(comparer, large, [axis], [share])
     assert item.check == AGREES
     assert item.p_permutation == pytest.approx(1 / 100_001)
 
 
 def test_a_check_that_would_take_long_waits_to_be_asked_for():
     comparer, found, axis, share = _supported()
-    checker = PermutationChecker(comparer, arrangements_used=10**9)
-    assert checker.run(found, [axis], [share])[0].check == TOO_LONG
-    assert (
-        PermutationChecker(comparer, "all", arrangements_used=10**9).run(found, [axis], [share])[0].check
-        == AGREES
-    )
+    (waits,) = check_by_permutation(comparer, found, [axis], [share], budget=0)
+    assert waits.check == TOO_LONG
+    (drawn,) = check_by_permutation(comparer, found, [axis], [share], "all", budget=0)
+    assert drawn.check == AGREES
 
 
 def test_a_check_that_disagrees_is_a_warning():
@@ -169,8 +168,8 @@ def test_all_tables_at_once():
     ids = list(prompts) * 2
     share = _share(rng.random(96) < 0.5)
     comparer = GroupComparer("model", {("s", "gender"): "man", ("s", "race"): REST}, test="binomial")
-    analysis = GroupAnalysis(comparer, strata={"s": ("context",)}, pairs=True)
-    found = analysis.run(ids, prompts, [share])
+    suites, options = {"s": {"strata": ["context"]}}, resolve_config({"pairs": True}).options
+    found = analyse_groups(comparer, ids, prompts, [share], suites=suites, options=options)
     heights = {name: table.height for name, table in found.tables.items()}
     # Crossed: 4 groups, so that man x W against (rest) as race has no declared group: 4 comparisons.
     assert heights == {
@@ -184,6 +183,7 @@ def test_all_tables_at_once():
     assert found.warnings[0].startswith("--test binomial: ")
     crossed = found.tables["comparisons"].filter(pl.col("axis") == "gender x race")
     assert crossed["exploratory"].all()
-    off = GroupAnalysis(comparer, intersections=False).run(ids, prompts, [share])
+    options = resolve_config({"intersections": False}).options
+    off = analyse_groups(comparer, ids, prompts, [share], suites={}, options=options)
     assert off.tables["comparisons"].height == 2
     assert off.tables["pairs"].height == 0

@@ -4,15 +4,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.audits.analysis.group_comparison import GroupComparer
-from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
-from evenhand.audits.analysis.strata import (
+from evenhand.audits.analysis.group_analysis import (
     PromptStrata,
-    StratumComparer,
+    compare_strata,
     describe_reversals,
     find_strata,
     read_stratum,
 )
+from evenhand.audits.analysis.group_comparison import GroupComparer
+from evenhand.audits.analysis.quantities import Axis, Quantity, read_axes
 from evenhand.core.records import ALL, REST, Group, Prompt
 from evenhand.store.schemas import ADJUSTED
 
@@ -28,9 +28,7 @@ def _stones(times=9, baseline="b"):
     axis = Axis("s", "ax", ("a", "b"), rows, codes, rows)
     found = [PromptStrata("s", "size", ("large", "small"), strata)]
     comparer = GroupComparer("model", {("s", "ax"): baseline})
-    return StratumComparer(comparer).comparisons(
-        [axis], [Quantity("m", "cured", "share", values, True)], found
-    )
+    return compare_strata(comparer, [axis], [Quantity("m", "cured", "share", values, True)], found)["strata"]
 
 
 def test_the_gap_of_each_stratum_and_the_same_mix_for_both():
@@ -101,15 +99,15 @@ def test_a_group_that_a_stratum_lacks_is_null_with_a_reason():
     (axis,) = read_axes(ids, prompts)
     found = find_strata(ids, prompts, {"s": ("context",)})
     quantity = Quantity("m", "score", "mean", np.arange(12.0), True)
-    table = StratumComparer(GroupComparer("model", {("s", "ax"): "a"})).comparisons([axis], [quantity], found)
+    table = compare_strata(GroupComparer("model", {("s", "ax"): "a"}), [axis], [quantity], found)["strata"]
     row = table.filter((pl.col("group") == "c") & (pl.col("stratum") == "y")).to_dicts()[0]
     assert (row["estimate"], row["null_reason"], row["n"]) == (None, "no values", 0)
     assert table.height == 6
 
 
 def test_no_strata_is_an_empty_table():
-    assert StratumComparer(GroupComparer("model", {})).comparisons([], [], []).height == 0
-    assert StratumComparer(GroupComparer("model", {})).groups([], [], []).height == 0
+    tables = compare_strata(GroupComparer("model", {}), [], [], [])
+    assert {name: table.height for name, table in tables.items()} == {"strata": 0, "strata_groups": 0}
 
 
 def test_groups_are_estimated_inside_strata():
@@ -117,7 +115,7 @@ def test_groups_are_estimated_inside_strata():
     axis = Axis("s", "ax", ("a", "b"), rows, rows % 2, rows)
     found = [PromptStrata("s", "half", ("first", "second"), rows // 4)]
     share = Quantity("m", "negative", "share", np.array([1.0, 0, 1, 0, 0, 0, 1, 1]), True)
-    table = StratumComparer(GroupComparer("model", {})).groups([axis], [share], found)
+    table = compare_strata(GroupComparer("model", {}), [axis], [share], found)["strata_groups"]
     values = {(row["stratum"], row["group"]): row["value"] for row in table.to_dicts()}
     # first: a has 1, 1 and b has 0, 0; second: a has 0, 1 and b has 0, 1.
     assert values == {("first", "a"): 1, ("first", "b"): 0, ("second", "a"): 0.5, ("second", "b"): 0.5}

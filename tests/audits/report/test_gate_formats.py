@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from evenhand.audits.analysis.gate_rules import GateCheck, GateRule, GateVerdict
+from evenhand.audits.gate import GateCheck, GateRule, GateVerdict
 from evenhand.audits.report.gate_formats import to_annotations, to_junit, to_terminal_table
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.quantities import Flags, Floats, Quantity
+from evenhand.audits.analysis.quantities import Floats, Quantity
 from evenhand.core.records import Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.base_rates import (
@@ -30,12 +30,8 @@ KIND = "kind"
 """The key of ``Prompt.meta`` that says whether a prompt names a side."""
 Row = dict[str, object]
 CHANGES: Mapping[str, pl.DataType] = {
-    "attribute": pl.String(),
-    "bias": pl.String(),
-    "option": pl.String(),
-    "estimate": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **dict.fromkeys(("attribute", "bias", "option"), pl.String()),
+    **dict.fromkeys(("estimate", "low", "high"), pl.Float64()),
     "n_keywords": pl.Int64(),
     "null_reason": pl.String(),
 }
@@ -48,24 +44,6 @@ class DistanceRequest:
 
     metrics: Mapping[str, Sequence[str]]
     sides: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AxisTexts:
-    """The texts of one axis, by row: which kind of prompt they answer, their group and cluster."""
-
-    rows: np.ndarray
-    kinds: np.ndarray
-    groups: np.ndarray
-    clusters: np.ndarray
-
-    def select(self, values: Floats, chosen: Flags) -> SideTexts:
-        """What the statistics read: texts with a value."""
-        rows = self.rows[chosen]
-        known = np.isfinite(values[rows]).all(axis=1)
-        flat = values[rows[known]]
-        shaped = flat[:, 0] if flat.shape[1] == 1 else flat
-        return shaped, self.groups[chosen][known], self.clusters[chosen][known]
 
 
 def distance_table(
@@ -82,9 +60,9 @@ def distance_table(
 
     Suites of one family (``political:liberal`` and ``political:conservative``) are read together.
     """
-    by_family: dict[str, DistanceRequest] = {_family(suite): asked for suite, asked in wanted.items()}
+    by_family = {_family(suite): request for suite, request in wanted.items()}
     rows: list[Row] = []
-    for (family, axis), texts in _texts(prompt_ids, prompts, by_family).items():
+    for (family, axis), texts in _list_texts(prompt_ids, prompts, by_family).items():
         for metric, values in _values(by_family[family], quantities):
             for bias, sets in _by_kind(texts, values, by_family[family].sides).items():
                 rng = make_generator(seed, "distances", family, axis, metric, bias)
@@ -93,16 +71,14 @@ def distance_table(
                     if bias == "indirect"
                     else direct_bias(*sets, rng=rng, level=level)
                 )
-                adjusted = iter(benjamini_hochberg([distances[key].p for key in distances if key != OVERALL]))
+                # The mean over options is no test of its own.
+                tested = [option for option in distances if option != OVERALL]
+                adjusted = benjamini_hochberg([distances[option].p for option in tested])
+                p_adjusted = dict(zip(tested, adjusted, strict=True))
                 known = {"suite": family, "model": model, "metric": metric, "attribute": axis, "bias": bias}
                 rows += [
-                    {
-                        **known,
-                        "option": option,
-                        **asdict(distance),
-                        "p_adjusted": None if option == OVERALL else next(adjusted),
-                    }
-                    for option, distance in distances.items()
+                    {**known, "option": option, **asdict(item), "p_adjusted": p_adjusted.get(option)}
+                    for option, item in distances.items()
                 ]
     return pl.DataFrame(rows, schema=dict(DISTANCES))
 
@@ -128,7 +104,7 @@ def distance_changes(
     Both runs answer the same prompts of one family of suites.
     """
     families = {_family(prompts[at].suite): wanted for at in before.prompt_ids}
-    two = [(_texts(run.prompt_ids, prompts, families), run.values[:, None]) for run in (before, after)]
+    two = [(_list_texts(run.prompt_ids, prompts, families), run.values[:, None]) for run in (before, after)]
     rows: list[Row] = []
     for family, axis in two[0][0].keys() & two[1][0].keys():
         parts = [_by_kind(texts[family, axis], values, wanted.sides) for texts, values in two]
@@ -140,32 +116,41 @@ def distance_changes(
     return pl.DataFrame(rows, schema=dict(CHANGES)).sort("attribute", "bias", "option")
 
 
-def _by_kind(texts: AxisTexts, values: Floats, sides: Sequence[str]) -> dict[str, list[SideTexts]]:
-    """The sets of texts for each kind of bias that can be measured."""
-    flags = {"indirect": [~np.isin(texts.kinds, list(sides))]}
+def _by_kind(texts: pl.DataFrame, values: Floats, sides: Sequence[str]) -> dict[str, list[SideTexts]]:
+    """The sets of texts for each kind of bias that can be measured; of texts with a value."""
+    chosen = {"indirect": [~pl.col("kind").is_in(list(sides))]}
     if len(sides) == 2:
-        flags["direct"] = [texts.kinds == side for side in sides]
-    return {
-        bias: [texts.select(values, chosen) for chosen in sets]
-        for bias, sets in flags.items()
-        if all(chosen.any() for chosen in sets)
-    }
+        chosen["direct"] = [pl.col("kind") == side for side in sides]
+    kinds: dict[str, list[SideTexts]] = {}
+    for bias, conditions in chosen.items():
+        parts = [texts.filter(condition) for condition in conditions]
+        if any(part.is_empty() for part in parts):
+            continue
+        kinds[bias] = []
+        for part in parts:
+            of_text = values[part["row"]]
+            known = np.isfinite(of_text).all(axis=1)
+            numbers = of_text[known, 0] if of_text.shape[1] == 1 else of_text[known]
+            kinds[bias].append((numbers, np.array(part["group"])[known], np.array(part["cluster"])[known]))
+    return kinds
 
 
-def _texts(
+def _list_texts(
     prompt_ids: Sequence[str], prompts: Mapping[str, Prompt], families: Mapping[str, DistanceRequest]
-) -> dict[tuple[str, str], AxisTexts]:
-    members: dict[tuple[str, str], list[tuple[int, str, str, str]]] = {}
-    for row, prompt_id in enumerate(prompt_ids):
-        prompt = prompts[prompt_id]
-        family = _family(prompt.suite)
-        for group in prompt.groups if family in families else ():
-            member = (row, prompt.meta.get(KIND, ""), group.name, prompt.cluster)
-            members.setdefault((family, group.axis), []).append(member)
-    return {
-        key: AxisTexts(*(np.array(column) for column in zip(*rows, strict=True)))
-        for key, rows in members.items()
-    }
+) -> dict[tuple[str, str], pl.DataFrame]:
+    """The texts of each axis: their row, which kind of prompt they answer, their group and cluster."""
+    members = [
+        (key, _family(prompt.suite), group.axis, prompt.meta.get(KIND, ""), group.name, prompt.cluster)
+        for key, prompt in ((key, prompts[key]) for key in dict.fromkeys(prompt_ids))
+        for group in prompt.groups
+        if _family(prompt.suite) in families
+    ]
+    columns = ("prompt_id", "family", "axis", "kind", "group", "cluster")
+    of_prompt = pl.DataFrame(members, dict.fromkeys(columns, pl.String), orient="row")
+    texts = pl.Series("prompt_id", prompt_ids, dtype=pl.String).to_frame().with_row_index("row")
+    joined = texts.join(of_prompt, on="prompt_id", maintain_order="left_right")
+    parts = joined.partition_by("family", "axis", maintain_order=True, as_dict=True)
+    return {(str(family), str(axis)): part for (family, axis), part in parts.items()}
 
 
 def _values(asked: DistanceRequest, quantities: Sequence[Quantity]) -> Iterator[tuple[str, Floats]]:

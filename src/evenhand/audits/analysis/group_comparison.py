@@ -2,47 +2,196 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from hashlib import blake2b
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.gaps import (
-    GapSide,
-    GapTest,
-    OutputGaps,
-    compare_axis,
-    count_nulls,
-    effect_sizes,
-    estimate_gap,
-    nulls_to_json,
-    retest_gap,
-)
-from evenhand.audits.analysis.quantities import Axis, Flags, Quantity
+from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity
 from evenhand.audits.parallel import map_threads
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, REST, Comparison, Estimate
 from evenhand.core.seeds import make_generator
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
-from evenhand.stats.contrasts import clustered_omnibus
+from evenhand.stats.contrasts import (
+    ContrastTests,
+    GapLayout,
+    clustered_gap,
+    clustered_omnibus,
+    compare_many_gaps,
+)
 from evenhand.stats.corrections import Correction, correct_by_family
-from evenhand.stats.hypothesis_tests import chi_square
+from evenhand.stats.hypothesis_tests import (
+    chi_square,
+    cliffs_delta,
+    cohens_h,
+    hedges_g,
+    paired_difference,
+    two_proportions,
+    wilcoxon,
+)
 from evenhand.stats.intervals import clustered_mean
 from evenhand.stats.results import Difference, Omnibus
 from evenhand.store.schemas import COMPARISONS, GROUPS, OMNIBUS
 
 Baselines = Mapping[tuple[str, str], str]
 """(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
-
+GapTest = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
+"""``cluster`` is the default; those of the papers assume that texts or pairs are independent."""
+NOT_CLUSTERED: Mapping[GapTest, str] = {
+    "binomial": "the binomial proportion test of shares takes every text for independent",
+    "chi-square": "the chi-square test of shares takes every text for independent",
+    "paired-t": "the paired t test compares the means of clusters that both groups have, and no others",
+    "wilcoxon": "Wilcoxon's test compares the means of clusters that both groups have, and no others",
+}
+"""What a reader must know of a named test."""
 _MOST_PAIRS = 100_000
 """Comparisons of two groups at most: minutes of work, and a table nobody reads."""
 _MANY_CLUSTERS = 20_000
 """From here on a bootstrap and a t interval of a mean agree in every digit that is shown."""
+_CELLS = 20_000_000
+"""Values stacked at a time."""
+
+
+class GapSide(NamedTuple):
+    """What one side of a comparison has on one output: known values only."""
+
+    n: int
+    """How many values there are."""
+    mean: float | None
+    """The mean, or share; null without values."""
+    nulls: Counter[str]
+    values: Floats = np.empty(0)
+    """Left out for a share of which the counts are enough; so are the clusters."""
+    clusters: Ints = np.empty(0, dtype=np.int64)
+
+    @classmethod
+    def of(cls, quantity: Quantity, axis: Axis, chosen: Flags) -> GapSide:
+        """The chosen rows of an axis."""
+        rows = axis.rows[chosen]
+        values = quantity.values[rows]
+        known = ~np.isnan(values)
+        nulls = Counter[str]() if known.all() else quantity.nulls(rows)
+        values = values[known]
+        mean = float(values.mean()) if values.size else None
+        return cls(values.size, mean, nulls, values, axis.clusters[chosen][known])
+
+    def merge(self, other: GapSide) -> GapSide:
+        """Both sides as one."""
+        n, nulls = self.n + other.n, self.nulls + other.nulls
+        values = np.concatenate([self.values, other.values])
+        if values.size < n:
+            yes = sum(round(side.n * side.mean) for side in (self, other) if side.mean is not None)
+            return GapSide(n, yes / n, nulls)
+        clusters = np.concatenate([self.clusters, other.clusters])
+        return GapSide(n, float(values.mean()) if n else None, nulls, values, clusters)
+
+
+class EffectSizes(NamedTuple):
+    """How large a gap is, whatever the number of texts."""
+
+    effect_size: float | None = None
+    """Cohen's h for shares, Hedges' g for means."""
+    cliffs_delta: float | None = None
+
+
+def retest_gap(
+    gap: Difference, a: GapSide, b: GapSide, *, is_share: bool, level: float, test: GapTest
+) -> Difference:
+    """The gap judged by a named test instead; one that does not fit the output gives way to ``cluster``."""
+    if test in ("binomial", "chi-square") and is_share:
+        result = two_proportions(int(a.values.sum()), a.n, int(b.values.sum()), b.n, level=level)
+        # Of a table of two rows and two columns, chi-square is the square of z: one p-value.
+        return replace(result, method="chi-square") if test == "chi-square" else result
+    if test not in ("paired-t", "wilcoxon"):
+        return gap
+    shared = np.intersect1d(a.clusters, b.clusters)
+    means = []
+    for side in (a, b):
+        inside = np.isin(side.clusters, shared)
+        place = np.searchsorted(shared, side.clusters[inside])
+        total = np.bincount(place, weights=side.values[inside], minlength=shared.size)
+        means.append(total / np.bincount(place, minlength=shared.size))
+    result = replace(paired_difference(*means, level=level), n_a=a.n, n_b=b.n)
+    if test == "paired-t":
+        return result
+    ranked = wilcoxon(*means)
+    return replace(result, p=ranked.p, method=ranked.method, null_reason=ranked.null_reason)
+
+
+def effect_sizes(quantity: Quantity, a: GapSide, b: GapSide) -> EffectSizes:
+    """The effect sizes of two sides; null where a side is empty."""
+    mean_a, mean_b = a.mean, b.mean
+    if mean_a is None or mean_b is None:
+        return EffectSizes()
+    if quantity.kind == "share":
+        # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
+        return EffectSizes(cohens_h(mean_a, mean_b), mean_a - mean_b)
+    return EffectSizes(hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value)
+
+
+def nulls_to_json(nulls: Counter[str]) -> str:
+    """Null reasons as a JSON object, in the order of their names."""
+    return json.dumps(dict(sorted(nulls.items())), ensure_ascii=False)
+
+
+class OutputGaps(NamedTuple):
+    """The gaps of one output: of every group of an axis."""
+
+    gaps: ContrastTests
+    place: int
+
+    def sides(self, code: int, nulls: tuple[Counter[str], Counter[str]]) -> tuple[GapSide, GapSide]:
+        """Of a share: the group and its baseline, whose nulls are given."""
+        sizes = self.gaps.moments.sizes[code]
+        counts = np.rint(self.gaps.moments.means[self.place, code] * sizes).astype(int).tolist()
+        a, b = (
+            GapSide(n, yes / n if n else None, missing)
+            for n, yes, missing in zip(sizes.astype(int).tolist(), counts, nulls, strict=True)
+        )
+        return a, b
+
+
+def compare_axis(
+    axis: Axis, quantities: Sequence[Quantity], baseline: str, *, level: float
+) -> list[OutputGaps]:
+    """The gaps of every output of an axis, in their order; ``(all)`` is judged as ``(rest)``."""
+    against = None if baseline in (REST, ALL) else axis.groups.index(baseline)
+    layouts: dict[bytes, GapLayout] = {}
+    alike: dict[tuple[str, bytes], list[int]] = {}
+    for place, quantity in enumerate(quantities):
+        known = ~np.isnan(quantity.values[axis.rows])
+        mark = blake2b(known.tobytes()).digest()
+        alike.setdefault((quantity.kind, mark), []).append(place)
+        if mark not in layouts:
+            layouts[mark] = GapLayout(axis.codes[known], axis.clusters[known], len(axis.groups), against)
+    # Outputs of one kind that the same texts have, as many as fit in memory together.
+    most = max(1, _CELLS // max(1, axis.rows.size))
+    gaps: dict[int, OutputGaps] = {}
+    for (kind, mark), places in alike.items():
+        rows = axis.rows[~np.isnan(quantities[places[0]].values[axis.rows])]
+        for part in (places[start : start + most] for start in range(0, len(places), most)):
+            values = np.stack([quantities[place].values[rows] for place in part])
+            many = compare_many_gaps(layouts[mark], values, is_share=kind == "share", level=level)
+            gaps |= {place: OutputGaps(many, number) for number, place in enumerate(part)}
+    return [gaps[place] for place in range(len(quantities))]
+
+
+def count_nulls(axis: Axis, quantity: Quantity) -> list[Counter[str]]:
+    """For each group why its texts have no value."""
+    empty = np.flatnonzero(np.isnan(quantity.values[axis.rows]))
+    of_empty = axis.codes[empty]
+    return [
+        quantity.nulls(axis.rows[empty[of_empty == code]]) if empty.size else Counter[str]()
+        for code in range(len(axis.groups))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +215,7 @@ class GroupComparer:
     def group_rows(self, axis: Axis, quantities: Sequence[Quantity]) -> list[list[dict[str, object]]]:
         """For each output one row a group: its estimate and where that comes from."""
         shares = [quantity for quantity in quantities if quantity.kind == "share"]
-        gaps = iter(compare_axis(axis, shares, REST, level=self.level))
+        tests = iter(compare_axis(axis, shares, REST, level=self.level))
         codes = range(len(axis.groups))
         # Draws of a bootstrap, each with a generator of its own: threads change nothing but the time.
         means = iter(
@@ -78,7 +227,11 @@ class GroupComparer:
         rows = []
         for quantity in quantities:
             known = {"metric": quantity.metric, "output": quantity.output, "kind": quantity.kind}
-            estimates = next(gaps).shares() if quantity.kind == "share" else [next(means) for _ in codes]
+            if quantity.kind == "share":
+                gaps, place = next(tests)
+                estimates = gaps.shares(place)
+            else:
+                estimates = [next(means) for _ in codes]
             rows.append(
                 [
                     {"suite": axis.suite, "model": self.model, "axis": axis.name, "group": group, **known}
@@ -108,9 +261,13 @@ class GroupComparer:
             )
         items = []
         for axis, quantity in product(axes, primary):
+            is_share, level = quantity.kind == "share", self.level
             for group, other in combinations(axis.groups, 2):
                 a, b = (GapSide.of(quantity, axis, rows) for rows in split_sides(axis, group, other))
-                gap, ratio = estimate_gap(quantity, a, b, level=self.level, test=self.test)
+                gap, ratio = clustered_gap(
+                    a.values, a.clusters, b.values, b.clusters, is_share=is_share, level=level
+                )
+                gap = retest_gap(gap, a, b, is_share=is_share, level=level, test=self.test)
                 items.append(self._comparison(axis, group, other, quantity, gap, (a, b), ratio))
         return self.correct([replace(item, exploratory=True) for item in items], ["pairs"] * len(items))
 
@@ -260,13 +417,13 @@ def omnibus_table(
 ) -> pl.DataFrame:
     """The table of omnibus tests, corrected as families apart from the single comparisons."""
     rows: list[dict[str, Any]] = []
-    families = []
     for axis, quantity in product((axis for axis in axes if len(axis.groups) > 1), quantities):
         values = quantity.values[axis.rows]
         known = ~np.isnan(values)
-        codes, clusters = axis.codes[known], axis.clusters[known]
         is_chi = comparer.test == "chi-square" and quantity.kind == "share"
+        test = _chi_square if is_chi else clustered_omnibus
         exploratory = comparer.is_exploratory(axis, quantity)
+        role = "exploratory omnibus" if exploratory else "omnibus"
         rows.append(
             {
                 "suite": axis.suite,
@@ -275,15 +432,16 @@ def omnibus_table(
                 "metric": quantity.metric,
                 "output": quantity.output,
                 "exploratory": exploratory,
+                "family": f"{axis.suite} / {comparer.model} / {role}",
                 "correction": comparer.correction,
-                **asdict((_chi_square if is_chi else clustered_omnibus)(values[known], codes, clusters)),
+                **asdict(test(values[known], axis.codes[known], axis.clusters[known])),
             }
         )
-        role = "exploratory omnibus" if exploratory else "omnibus"
-        families.append(f"{axis.suite} / {comparer.model} / {role}")
-    adjusted = correct_by_family([row["p"] for row in rows], families, comparer.correction)
+    adjusted = correct_by_family(
+        [row["p"] for row in rows], [row["family"] for row in rows], comparer.correction
+    )
     for row, p in zip(rows, adjusted, strict=True):
-        row.update(p_adjusted=p.adjusted, family=p.family, family_size=p.size)
+        row.update(p_adjusted=p.adjusted, family_size=p.size)
     return pl.DataFrame(rows, schema=dict(OMNIBUS))
 
 
@@ -293,15 +451,7 @@ def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> 
     yes = np.bincount(codes, weights=values, minlength=size)
     counts = np.stack([yes, np.bincount(codes, minlength=size) - yes], axis=1)
     result = chi_square(counts)
-    return Omnibus(
-        statistic=result.statistic,
-        df_between=result.df,
-        df_error=None,
-        p=result.p,
-        n=result.n,
-        n_clusters=np.unique(clusters).size,
-        n_groups=int(np.count_nonzero(counts.sum(axis=1))),
-        groups_left_out=0,
-        method=result.method if result.warning is None else f"{result.method}; {result.warning}",
-        null_reason=result.null_reason,
-    )
+    n_clusters, n_groups = np.unique(clusters).size, int(np.count_nonzero(counts.sum(axis=1)))
+    method = result.method if result.warning is None else f"{result.method}; {result.warning}"
+    numbers = (result.statistic, result.df, None, result.p, result.n, n_clusters, n_groups, 0)
+    return Omnibus(*numbers, method, result.null_reason)

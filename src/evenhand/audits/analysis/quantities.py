@@ -67,22 +67,25 @@ class Axis:
 
 
 def read_axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[Axis]:
-    """Every axis of every suite, in the order the prompts name them."""
-    # Prompts first, then texts as arrays: a million texts have far fewer prompts, or one each at most.
-    number = {prompt_id: place for place, prompt_id in enumerate(dict.fromkeys(prompt_ids))}
-    of_row = np.fromiter(map(number.__getitem__, prompt_ids), dtype=np.int64, count=len(prompt_ids))
+    """Every axis of every suite, in the order the prompts name them; a text of two groups is there twice."""
     clusters: dict[tuple[str, str], int] = {}
-    members: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    of_prompt = np.empty(len(number), dtype=np.int64)
-    for prompt_id, place in number.items():
-        prompt = prompts[prompt_id]
-        of_prompt[place] = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
-        for group in prompt.groups:
-            members.setdefault((prompt.suite, group.axis), []).append((place, group.name))
-    return [
-        _axis(suite, name, prompts_of_axis, of_row, of_prompt[of_row])
-        for (suite, name), prompts_of_axis in members.items()
-    ]
+    members: list[tuple[str, str, str, str, int]] = []
+    # Prompts first, then texts as columns: a million texts have far fewer prompts, or one each at most.
+    for key in dict.fromkeys(prompt_ids):
+        prompt = prompts[key]
+        cluster = clusters.setdefault((prompt.suite, prompt.cluster), len(clusters))
+        members += [(key, prompt.suite, group.axis, group.name, cluster) for group in prompt.groups]
+    names = dict.fromkeys(("prompt_id", "suite", "axis", "group"), pl.String())
+    of_prompt = pl.DataFrame(members, {**names, "cluster": pl.Int64()}, orient="row")
+    texts = pl.Series("prompt_id", prompt_ids, dtype=pl.String).to_frame().with_row_index("row")
+    axes = []
+    joined = texts.cast({"row": pl.Int64}).join(of_prompt, on="prompt_id", maintain_order="left_right")
+    for part in joined.partition_by("suite", "axis", maintain_order=True):
+        groups = part["group"].unique().sort()
+        codes = part["group"].replace_strict(groups, range(len(groups)), return_dtype=pl.Int64)
+        rows, of_row = part["row"].to_numpy(), part["cluster"].to_numpy()
+        axes.append(Axis(part["suite"][0], part["axis"][0], tuple(groups), rows, codes.to_numpy(), of_row))
+    return axes
 
 
 def read_quantities(
@@ -105,27 +108,6 @@ def read_quantities(
         for label, name in output.shares().items():
             shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
             yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
-
-
-def _axis(suite: str, name: str, members: Sequence[tuple[int, str]], of_row: Ints, clusters: Ints) -> Axis:
-    """The axis whose ``members`` are prompts with a group each; a prompt of two groups is there twice."""
-    groups = tuple(sorted({group for _, group in members}))
-    number = {group: code for code, group in enumerate(groups)}
-    places = np.array([place for place, _ in members], dtype=np.int64)
-    codes = np.array([number[group] for _, group in members], dtype=np.int64)
-    counts = np.bincount(places, minlength=int(of_row.max()) + 1)
-    each = counts[of_row]
-    rows = np.repeat(np.arange(of_row.size), each)
-    nth = np.arange(rows.size) - np.repeat(np.cumsum(each) - each, each)
-    starts = np.cumsum(counts) - counts
-    return Axis(
-        suite=suite,
-        name=name,
-        groups=groups,
-        rows=rows,
-        codes=codes[starts[of_row[rows]] + nth],
-        clusters=clusters[rows],
-    )
 
 
 MOST_GROUPS = 100
@@ -155,15 +137,19 @@ def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -
             left_out.append(f"{axis.name} has {len(axis.groups):,} crossed groups and is left out")
             continue
         crossed.append(axis)
-        declared[axis.suite, axis.name] = _baseline(axis, first, second, baselines)
+        names = [baselines.get((part.suite, part.name), REST) for part in (first, second)]
+        both = CROSS_SEPARATOR.join(names)
+        is_rest = both not in axis.groups or not {REST, ALL}.isdisjoint(names)
+        declared[axis.suite, axis.name] = REST if is_rest else both
     return CrossedAxes(tuple(crossed), declared, tuple(left_out))
 
 
 def _cross(first: Axis, second: Axis) -> Axis | None:
     """The crossed axis; None where no text speaks of both, or one axis decides the other."""
-    _, of_first, of_second = np.intersect1d(first.rows, second.rows, return_indices=True)
-    if not of_first.size or _repeats(first) or _repeats(second):
+    # A text that belongs to two groups of an axis has no one crossed group.
+    if any(np.unique(axis.rows).size < axis.rows.size for axis in (first, second)):
         return None
+    rows, of_first, of_second = np.intersect1d(first.rows, second.rows, return_indices=True)
     key = first.codes[of_first] * len(second.groups) + second.codes[of_second]
     cells, codes = np.unique(key, return_inverse=True)
     if cells.size <= max(len(first.groups), len(second.groups)):
@@ -173,18 +159,7 @@ def _cross(first: Axis, second: Axis) -> Axis | None:
         suite=first.suite,
         name=f"{first.name}{CROSS_SEPARATOR}{second.name}",
         groups=tuple(f"{first.groups[a]}{CROSS_SEPARATOR}{second.groups[b]}" for a, b in names),
-        rows=first.rows[of_first],
+        rows=rows,
         codes=codes.astype(np.int64),
         clusters=first.clusters[of_first],
     )
-
-
-def _repeats(axis: Axis) -> bool:
-    """Whether a text belongs to two groups of the axis: then crossing it has no one meaning."""
-    return np.unique(axis.rows).size < axis.rows.size
-
-
-def _baseline(axis: Axis, first: Axis, second: Axis, baselines: Mapping[tuple[str, str], str]) -> str:
-    names = [baselines.get((part.suite, part.name), REST) for part in (first, second)]
-    both = CROSS_SEPARATOR.join(names)
-    return REST if {REST, ALL} & set(names) or both not in axis.groups else both

@@ -9,10 +9,15 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.gaps import GapSide
-from evenhand.audits.analysis.group_comparison import GroupComparer, gap_fields, split_sides, to_table
-from evenhand.audits.analysis.paired_runs import PairedRuns
+from evenhand.audits.analysis.group_comparison import (
+    GapSide,
+    GroupComparer,
+    gap_fields,
+    split_sides,
+    to_table,
+)
 from evenhand.audits.analysis.quantities import Axis, Flags, Quantity
+from evenhand.audits.loaded_run import PairedRuns
 from evenhand.core.records import ALL, Comparison
 from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.corrections import Correction, correct_by_family
@@ -67,13 +72,15 @@ class RunComparer:
     runs: PairedRuns
     level: float = 0.95
     correction: Correction = "bh"
-    seed: int = 0
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
         leaderboard, standings = self._rank_runs()
         quantities = self.runs.quantities
-        parts = [(self._comparer(run), self._axes(run)) for run in range(len(self.runs.names))]
+        parts = [
+            (self._comparer(run), [self.runs.rows_of_run(axis, run) for axis in self.runs.axes])
+            for run in range(len(self.runs.names))
+        ]
         # The gaps of each run are families of their own.
         gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, quantities)]
         return {
@@ -103,16 +110,12 @@ class RunComparer:
             for item, p in zip(changes, adjusted, strict=True)
         ]
 
-    def _axes(self, number: int) -> list[Axis]:
-        return [self.runs.rows_of_run(axis, number) for axis in self.runs.axes]
-
     def _comparer(self, number: int) -> GroupComparer:
         return GroupComparer(
             model=self.runs.names[number],
             baselines=self.runs.baselines,
             level=self.level,
             correction=self.correction,
-            seed=self.seed,
             exploratory=self.runs.exploratory,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from rich import box
@@ -12,9 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.audits.analysis.gate_rules import GateCheck, GateVerdict
 from evenhand.core.printable import escape_commands
 from evenhand.report.wording import format_number, format_points, replace_minus, show_control_characters
+
+if TYPE_CHECKING:
+    from evenhand.audits.gate import GateCheck, GateVerdict
 
 _SIGNS: Mapping[GateVerdict, str] = {"passes": "+", "fails": "x", "cannot tell": "?"}
 _VERBS: Mapping[GateVerdict, str] = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}

@@ -10,7 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.audits.association import normalise_group
+from evenhand.audits.compare import normalise_group
 from evenhand.core.errors import InputError
 from evenhand.corpus.scan import CorpusScan, prepare
 from evenhand.papers.affective.prediction_tables import GROUPS

@@ -9,8 +9,7 @@ import polars as pl
 
 from evenhand.audits.compare import prepare as compared
 from evenhand.audits.debias import MODES
-from evenhand.audits.mitigation_cost import VANILLA
-from evenhand.audits.mitigation_sweep import MitigationSweep, SweepCondition
+from evenhand.audits.mitigation_sweep import VANILLA, MitigationSweep, SweepCondition
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.bias_tables import estimate_columns
 from evenhand.papers.replication_pages import Exhibit

@@ -9,8 +9,15 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evenhand.audits.mitigation_cost import TRAINING, VANILLA
-from evenhand.audits.mitigation_sweep import METRICS, SUITES, MitigationSweep, SweepCondition, join_distances
+from evenhand.audits.mitigation_sweep import (
+    METRICS,
+    SUITES,
+    TRAINING,
+    VANILLA,
+    MitigationSweep,
+    SweepCondition,
+    join_distances,
+)
 from evenhand.audits.options import STRENGTHS
 from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
 from evenhand.core import registry

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.audits.analysis.gate_rules import GateCheck, GateRule, check_changes, reversals
 from evenhand.audits.analysis.run_changes import RunChange
+from evenhand.audits.gate import GateCheck, GateRule, check_changes, reversals
 from evenhand.stats.contrasts import SHARES
 
 Ends = tuple[float, float] | None
