@@ -214,7 +214,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     actions = run_setup.find_callbacks(options)
     if texts is None:
         fields = COLUMNS.items()
-        if any(options.get(name) not in (field.option.default, None, []) for name, field in fields):
+        if any(options.get(name) not in (field.default, None, []) for name, field in fields):
             raise InputError(
                 "columns were named, but no file", expected="evenhand score FILE --group AXIS=COLUMN"
             )

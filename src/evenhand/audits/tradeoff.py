@@ -106,7 +106,11 @@ def _draw_panel(rows: pl.DataFrame, attribute: str, top: float) -> list[Markup]:
     ends = {"low": f"{plot.x[0]:.1f}", "high": f"{plot.x[1]:.1f}"}
     ends |= {"bottom": f"{plot.y[0]:.3f}", "top": f"{plot.y[1]:.3f}"}
     frame = plot.frame(**ends, across="perplexity (n-grams)", upward="bias beyond chance")
-    parts = [title, frame, plot.level(0.0, stroke="#17191d", stroke_dasharray="3 3")]
+    parts = [
+        title,
+        frame,
+        plot.segment((plot.x[0], 0.0), (plot.x[1], 0.0), stroke="#17191d", stroke_dasharray="3 3"),
+    ]
     for number, (name, colour) in enumerate(_COLOURS.items()):
         points = known.filter(bias=name)
         for row in points.iter_rows(named=True):

@@ -26,7 +26,7 @@ from evenhand.audits.analysis.group_comparison import (
 )
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, cross_axes, read_axes
 from evenhand.audits.parallel import map_threads
-from evenhand.config import RunOptions
+from evenhand.config import SettingsOptions
 from evenhand.core.records import ALL, Comparison, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import stratified_difference
@@ -65,7 +65,7 @@ def analyse_groups(
     quantities: Sequence[Quantity],
     *,
     suites: Mapping[str, Mapping[str, Any]],
-    options: RunOptions,
+    options: SettingsOptions,
 ) -> AnalysisResult:
     """The tables ``groups``, ``comparisons``, ``omnibus``, ``pairs``, ``strata``, ``strata_groups``.
 
