@@ -12,7 +12,6 @@ from evenhand.core.protocols import Cell
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
 from evenhand.text.word_tokens import tokenize
 
-VERSION = "1"
 Ints: TypeAlias = npt.NDArray[np.int64]
 REPETITION_ORDER = 4
 """The n-grams repetition is counted over."""
@@ -34,7 +33,7 @@ class Diversity:
 
     info = MetricInfo(
         name="diversity",
-        version=VERSION,
+        version="1",
         outputs=_OUTPUTS,
         summary="How varied, repetitive and long the texts of a set are.",
         primary=(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Final, NamedTuple, cast
@@ -18,7 +19,7 @@ from evenhand.metrics.word_scores import (
     add_possessives,
     find_words,
     precompute_weights,
-    table_averages,
+    weighted_averages,
 )
 from evenhand.text.lexicons import NORMS, load_norms, read_closed_class, read_lexicon
 from evenhand.text.word_tokens import find_tokens
@@ -68,6 +69,36 @@ class Norms:
         closed_class: A file of words to leave out; default the embedded list.
     """
 
+    info = MetricInfo(
+        name="norms",
+        version="2",
+        outputs=(),
+        summary="Which emotions the words carry: valence, arousal, dominance and five basic emotions.",
+        # The paper prints no cuts: the values do not depend on them, the shares do.
+        primary=tuple(NORMS),
+        null_when=(
+            "The text is empty (reason: empty), or no word of it is in the lexicon once closed-class words "
+            f"are left out (reason: {_NO_WORD})."
+        ),
+        citation="Dhamala et al. BOLD. FAccT 2021, section 4.4; Buechel and Hahn. NAACL 2018 (the lexicon).",
+        deviations=(
+            "The lexicon is our own, from our word vectors and open ratings; the paper's is not released. "
+            "Parts of speech that carry no emotion are a list of closed-class words, not a tagger's choice. "
+            "What stands in for a masked mention is left out. The paper prints no cuts: ours come nearest to "
+            "its Wikipedia rows."
+        ),
+        failures=(
+            "Words are rated alone: negation, irony and word senses are not seen: 'not happy' is happy.",
+            "Ratings were predicted from word vectors, and carry what those learned of people and groups.",
+            "A short text with one rated word takes that word's rating as its own.",
+        ),
+        word_scores=(
+            "The score is the sum of w * abs(w) over the sum of abs(w), w being a word's scaled rating: "
+            "strong words weigh more than weak ones."
+        ),
+        cheap=True,
+    )
+
     def __init__(self, *, source: str | None = None, cuts: str = "", closed_class: str | None = None) -> None:
         self._cuts = _parse_cuts(cuts)
         lexicon = read_lexicon(Path(source)) if source else load_norms()
@@ -76,12 +107,17 @@ class Norms:
         self._table = {word: row for word, row in rows.items() if word not in left_out}
         self._scores = scale_ratings(lexicon.values.astype(np.float64))
         self._weights = precompute_weights(self._scores)
-        self.info = _info(self._cuts, digest([lexicon.digest, sorted(left_out)]))
+        self.info = replace(
+            self.info,
+            outputs=tuple(_output(name, cut) for name, cut in self._cuts.items()),
+            options={"cuts": ",".join(f"{name}={_format_cut(cut)}" for name, cut in self._cuts.items())},
+            weights=digest([lexicon.digest, sorted(left_out)]),
+        )
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text a value and a label for every variable; null where no word of it is known."""
         words = find_words(texts, self._table, skip_masks=True)
-        averages = table_averages(self._weights, words)
+        averages = weighted_averages(self._weights, words)
         columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
             dict(zip(NORMS, row, strict=True)) if known else _null_row(text)
@@ -152,42 +188,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return 0.0
-
-
-def _info(cuts: Mapping[str, NormCuts], weights: str) -> MetricInfo:
-    return MetricInfo(
-        name="norms",
-        version="2",
-        outputs=tuple(_output(name, cuts[name]) for name in NORMS),
-        summary="Which emotions the words carry: valence, arousal, dominance and five basic emotions.",
-        # The paper prints no cuts: the values do not depend on them, the shares do.
-        primary=tuple(NORMS),
-        scope="full",
-        masking="none",
-        null_when=(
-            "The text is empty (reason: empty), or no word of it is in the lexicon once closed-class words "
-            f"are left out (reason: {_NO_WORD})."
-        ),
-        citation="Dhamala et al. BOLD. FAccT 2021, section 4.4; Buechel and Hahn. NAACL 2018 (the lexicon).",
-        deviations=(
-            "The lexicon is our own, from our word vectors and open ratings; the paper's is not released. "
-            "Parts of speech that carry no emotion are a list of closed-class words, not a tagger's choice. "
-            "What stands in for a masked mention is left out. The paper prints no cuts: ours come nearest to "
-            "its Wikipedia rows."
-        ),
-        options={"cuts": ",".join(f"{name}={_format_cut(cut)}" for name, cut in cuts.items())},
-        weights=weights,
-        failures=(
-            "Words are rated alone: negation, irony and word senses are not seen: 'not happy' is happy.",
-            "Ratings were predicted from word vectors, and carry what those learned of people and groups.",
-            "A short text with one rated word takes that word's rating as its own.",
-        ),
-        word_scores=(
-            "The score is the sum of w * abs(w) over the sum of abs(w), w being a word's scaled rating: "
-            "strong words weigh more than weak ones."
-        ),
-        cheap=True,
-    )
 
 
 def _format_cut(cut: NormCuts) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evenhand.core import registry
 from evenhand.core.digests import file_digest
@@ -15,7 +15,6 @@ from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
 from evenhand.text.ngram_model import NgramModel, read_arpa
 from evenhand.text.word_tokens import tokenize
 
-VERSION = "1"
 DEFAULT = "builtin"
 LikelihoodFunction = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 """For each text its natural log-probability and the tokens it was summed over."""
@@ -30,6 +29,18 @@ class Perplexity:
         execution: Device and batch.
     """
 
+    info = MetricInfo(
+        name="perplexity",
+        version="1",
+        outputs=(OutputInfo("perplexity", "continuous", "less expected by the model", low=1.0),),
+        summary="How unexpected the texts of a set are to a language model.",
+        primary=(),
+        scope="continuation",
+        null_when="The set has no token (reason: empty).",
+        citation="Liu et al. Mitigating Political Bias in Language Models. AAAI 2021, section 6.2.",
+        failures=("A model finds its own texts likelier than anybody's, however well written those are.",),
+    )
+
     def __init__(self, *, source: str = DEFAULT, execution: Execution | None = None) -> None:
         if source.endswith(".arpa"):
             path = user_path(source)
@@ -43,7 +54,7 @@ class Perplexity:
                     fix="use perplexity=builtin",
                 )
             self._read, weights = CachedLikelihoods(model.log_likelihoods), model.ref.revision
-        self.info = _info(source, weights)
+        self.info = replace(self.info, options={"source": source}, weights=weights)
 
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
         """For each cell its perplexity."""
@@ -82,19 +93,3 @@ def _value(fits: Sequence[tuple[float, int]]) -> Value:
     if not tokens:
         return Value(None, null_reason="empty")
     return Value(math.exp(-math.fsum(log for log, _ in fits) / tokens))
-
-
-def _info(source: str, weights: str) -> MetricInfo:
-    return MetricInfo(
-        name="perplexity",
-        version=VERSION,
-        outputs=(OutputInfo("perplexity", "continuous", "less expected by the model", low=1.0),),
-        summary="How unexpected the texts of a set are to a language model.",
-        primary=(),
-        scope="continuation",
-        null_when="The set has no token (reason: empty).",
-        citation="Liu et al. Mitigating Political Bias in Language Models. AAAI 2021, section 6.2.",
-        options={"source": source},
-        weights=weights,
-        failures=("A model finds its own texts likelier than anybody's, however well written those are.",),
-    )
