@@ -23,9 +23,9 @@ from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.report.wording import format_name, show_control_characters
-from evenhand.stats.power_analysis import clusters_needed, gap_variance, required_growth
+from evenhand.stats.power_analysis import Growth, clusters_needed, required_growth, variance_within
 from evenhand.stats.quantiles import t_quantile
-from evenhand.stats.results import Growth, Pilot
+from evenhand.stats.results import NO_VARIATION
 from evenhand.store.run import Run, run_errors
 
 
@@ -72,8 +72,8 @@ class SampleSizePlanner:
         df = max(1.0, seen.n_clusters - 1)
         alpha, beta = t_quantile((1 + self._level) / 2, df), t_quantile(self._power, df)
         variance = ((seen.high - seen.low) / 2 / alpha) ** 2
-        of = gap_variance(group.values, group.clusters, other.values, other.clusters, variance=variance)
-        return required_growth(of, wanted=(distance / (alpha + beta)) ** 2)
+        within = variance_within(group.values, group.clusters, other.values, other.clusters)
+        return required_growth(variance, within, wanted=(distance / (alpha + beta)) ** 2)
 
 
 _COLUMNS: Mapping[str, pl.DataType] = {
@@ -153,11 +153,17 @@ def _plan_from_guess(options: PowerOptions) -> dict[str, object]:
             expected=f"at most {room:g}: shares end at 0 and 1",
             fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
         )
-    pilot = Pilot(share, math.sqrt(share * (1 - share)), options["icc"], 0, 0)
-    plan = clusters_needed(
-        gap, pilot, pilot, samples=options["samples"], level=options["level"], power=options["power"]
+    if share in (0, 1):
+        return {"group": "a", "baseline": "b", "clusters_needed": None, "null_reason": NO_VARIATION}
+    clusters = clusters_needed(
+        gap,
+        sd=math.sqrt(share * (1 - share)),
+        icc=options["icc"],
+        samples=options["samples"],
+        level=options["level"],
+        power=options["power"],
     )
-    return {"group": "a", "baseline": "b", "clusters_needed": plan.clusters, "null_reason": plan.null_reason}
+    return {"group": "a", "baseline": "b", "clusters_needed": clusters, "null_reason": None}
 
 
 _LEGEND = (

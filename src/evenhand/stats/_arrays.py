@@ -137,6 +137,18 @@ def weighted_counts(codes: Ints, weights: Floats, length: int = 0) -> Floats:
     return sums
 
 
+def cross_tabulate(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Floats:
+    """How often each pair of codes occurs: a table of this shape."""
+    counts = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
+    return counts.reshape(shape).astype(np.float64)
+
+
+def divide(part: Floats, whole: Floats, known: Bools | None = None) -> Floats:
+    """``part / whole``; NaN where it is not ``known``, or else where ``whole`` is not above 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(whole > 0 if known is None else known, part / whole, np.nan)
+
+
 def _sorted_codes(ids: npt.NDArray[np.generic]) -> Ints:
     plain = np.array(ids.tolist()) if ids.dtype.kind == "O" else ids
     if plain.dtype.kind not in "iuUb" and plain.size:

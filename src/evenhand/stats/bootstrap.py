@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Required, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from evenhand.stats._arrays import (
     RandomSource,
     check_level,
     check_values,
+    divide,
     encode_clusters,
     weighted_counts,
 )
@@ -139,6 +140,14 @@ def percentile_estimate(
     return estimate(value, float(low), float(high))
 
 
+class ResamplingOptions(TypedDict, total=False):
+    """The fields of `Resampling`, as the keywords of functions that resample."""
+
+    rng: Required[RandomSource]
+    resamples: int
+    level: float
+
+
 @dataclass(frozen=True, slots=True)
 class Resampling:
     """How a number that follows from sums over items or clusters is resampled.
@@ -148,8 +157,8 @@ class Resampling:
     """
 
     rng: RandomSource
-    resamples: int
-    level: float
+    resamples: int = 2_000
+    level: float = 0.95
 
     def estimate_items(
         self,
@@ -158,10 +167,10 @@ class Resampling:
         *,
         n: int,
         name: str,
-        reason: str = NO_VALUES,
+        empty: str = NO_VALUES,
         n_null: int = 0,
     ) -> Estimate:
-        """A number of items x columns, with an interval over items.
+        """A number of items x columns, with an interval over items; ``empty`` is why there may be no item.
 
         Equal rows are exchangeable, so it is the number of times each different row is drawn that is
         resampled: the same distribution as drawing items one by one, at a cost that does not grow with them.
@@ -170,6 +179,7 @@ class Resampling:
         different, times = np.unique(rows, axis=0, return_counts=True)
         value, draws = self._draw(different, times, statistic)
         sample, method = Sample(n, len(rows), n_null), f"{name}, {PERCENTILE}"
+        reason = NO_VARIATION if len(rows) else empty
         return percentile_estimate(
             value, draws, self.resamples, sample, level=self.level, method=method, reason=reason
         )
@@ -211,8 +221,7 @@ class Resampling:
 
 def ratio_of_sums(sums: Floats) -> Floats:
     """The first column over the second."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
+    return divide(sums[:, 0], sums[:, 1])
 
 
 def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: int) -> Iterator[Ints]:

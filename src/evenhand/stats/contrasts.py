@@ -14,7 +14,6 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import (
-    Bools,
     Floats,
     Ids,
     Ints,
@@ -25,7 +24,6 @@ from evenhand.stats._arrays import (
     clusters_per_cell,
     encode_clusters,
     encode_jointly,
-    weighted_counts,
 )
 from evenhand.stats._moments import CellMoments, ClusterTable, compute_moments
 from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, estimate_shares, share_estimate
@@ -37,8 +35,6 @@ from evenhand.stats.results import (
     TOO_MANY_GROUPS,
     Difference,
     Omnibus,
-    Stratified,
-    StratumGap,
 )
 
 POWER = 0.8
@@ -49,7 +45,6 @@ _MIN_VARIANCE_SHARE = 1e-12
 """A variance of a difference below this share of its cells' is none."""
 MEANS = "cluster-robust t"
 SHARES = "cluster-robust Newcombe"
-_OMNIBUS = "cluster-robust F (Rao-Scott)"
 MOST_GROUPS = 5_000
 """Groups of an omnibus test at most: so many take about a gigabyte."""
 GAP = np.array([1.0, -1.0])
@@ -129,7 +124,8 @@ def clustered_contrast(
     if not used.size or not rows[used].all():
         n_a, n_b, n_clusters = int(rows[signs > 0].sum()), int(rows[signs < 0].sum()), np.unique(codes).size
         method = SHARES if is_share else MEANS
-        return Difference(*(None,) * 6, level, n_a, n_b, n_clusters, None, method, NO_VALUES)
+        sizes = {"n_a": n_a, "n_b": n_b, "n_clusters": n_clusters}
+        return Difference(level=level, method=method, null_reason=NO_VALUES, **sizes)
     packed = np.searchsorted(used, of_cell[keep])
     of = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
     own = np.asarray(weights, dtype=np.float64)[used]
@@ -151,13 +147,22 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     keep, left_out = clusters_of[of_group] >= 2, int(np.count_nonzero(clusters_of == 1))
     _, packed = np.unique(of_group[keep], return_inverse=True)
     n_groups = int(packed.max()) + 1 if packed.size else 0
+    result = partial(
+        Omnibus,
+        n=packed.size,
+        n_clusters=np.unique(codes[keep]).size,
+        n_groups=n_groups,
+        groups_left_out=left_out,
+        method="cluster-robust F (Rao-Scott)",
+    )
     if not 2 <= n_groups <= MOST_GROUPS:
-        n_clusters = np.unique(codes[keep]).size
         reason = ONE_CLUSTER if left_out else NO_VALUES if not values.size else "one group"
-        reason = TOO_MANY_GROUPS if n_groups > MOST_GROUPS else reason
-        return Omnibus(None, None, None, None, packed.size, n_clusters, n_groups, left_out, _OMNIBUS, reason)
-    of = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups)
-    return _omnibus(of, packed.size, n_groups, left_out)
+        return result(null_reason=TOO_MANY_GROUPS if n_groups > MOST_GROUPS else reason)
+    test = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups).homogeneity()
+    if test is None:
+        return result(null_reason=NO_VARIATION)
+    p = f_upper_tail(test.statistic, test.df_between, test.df_error)
+    return result(**test._asdict(), p=p)
 
 
 _REASONS: tuple[str | None, ...] = (None, NO_VALUES, ONE_CLUSTER, NO_VARIATION)
@@ -275,14 +280,6 @@ def _judge_shares(of: CellMoments, weights: Floats, level: float) -> _Judgements
     return _Judgements(estimate, low, high, se, df, p)
 
 
-def _omnibus(of: CellMoments, n: int, n_groups: int, left_out: int) -> Omnibus:
-    test, n_clusters = of.homogeneity(), int(of.n_clusters)
-    if test is None:
-        return Omnibus(None, None, None, None, n, n_clusters, n_groups, left_out, _OMNIBUS, NO_VARIATION)
-    p = f_upper_tail(test.statistic, test.df_between, test.df_error)
-    return Omnibus(*test, p, n, n_clusters, n_groups, left_out, _OMNIBUS)
-
-
 def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
     of_cell = np.asarray(cells)
     if of_cell.dtype.kind not in "iu" or (of_cell.size and not 0 <= of_cell.min() <= of_cell.max() < n_cells):
@@ -367,6 +364,15 @@ def compare_many_gaps(layout: GapLayout, values: Floats, *, is_share: bool, leve
     return ContrastTests.of(layout.moments(values), GAP, is_share=is_share, level=level)
 
 
+class Stratified(NamedTuple):
+    """A gap inside strata, beside the same gap over all rows."""
+
+    adjusted: Difference
+    """The mean of the gaps inside strata, weighted by the rows of a stratum."""
+    disagrees: bool
+    """True where it and the gap over all rows have opposite signs and one of the intervals excludes 0."""
+
+
 def stratified_difference(
     y: npt.ArrayLike,
     group: npt.ArrayLike,
@@ -376,49 +382,26 @@ def stratified_difference(
     is_share: bool = False,
     level: float = 0.95,
 ) -> Stratified:
-    """The gap between ``group`` (True) and the others, over all rows and inside strata.
+    """The gap between ``group`` (True) and the others inside strata, and whether it reverses the plain one.
 
     The adjusted gap gives each stratum the weight of its rows, the same for both sides (direct
-    standardisation). Both gaps come with cluster-robust intervals, of means or (``is_share``) of shares.
+    standardisation); strata in which a side has fewer than two clusters are left out. Both gaps have
+    cluster-robust intervals, of means or (``is_share``) of shares.
     """
     values = check_values(y)
     others = (~check_group(group, values.size)).astype(np.intp)
     codes = encode_clusters(clusters, values.size)
     names, of_stratum = np.unique(np.asarray(strata), return_inverse=True)
     cells = 2 * of_stratum + others
-    usable = _usable(cells, codes, names.size)
+    is_usable = clusters_per_cell(cells, codes, 2 * names.size).reshape(-1, 2).min(axis=1) >= 2
     judge = partial(clustered_contrast, is_share=is_share, level=level)
     crude = judge(values, others, codes, weights=(1.0, -1.0))
-    weights = np.repeat(np.bincount(of_stratum, minlength=names.size) * usable, 2).astype(np.float64)
+    weights = np.repeat(np.bincount(of_stratum, minlength=names.size) * is_usable, 2).astype(np.float64)
     weights[1::2] *= -1
     weights /= max(float(weights[::2].sum()), 1.0)
     adjusted = judge(values, cells, codes, weights=weights.tolist())
-    gaps = _gaps(values, cells, names, usable)
-    return Stratified(crude, adjusted, gaps, names.size - len(gaps), _do_disagree(crude, adjusted))
-
-
-def _gaps(y: Floats, cells: Ints, names: npt.NDArray[np.generic], usable: Bools) -> tuple[StratumGap, ...]:
-    rows = np.bincount(cells, minlength=2 * names.size)
-    sums = weighted_counts(cells, y, 2 * names.size)
-    means = np.divide(sums, rows, out=np.zeros_like(sums), where=rows > 0)
-    return tuple(
-        StratumGap(
-            str(names[i]), float(means[2 * i] - means[2 * i + 1]), int(rows[2 * i]), int(rows[2 * i + 1])
-        )
-        for i in np.flatnonzero(usable)
-    )
-
-
-def _usable(cells: Ints, codes: Ints, n_strata: int) -> Bools:
-    """Which strata have two clusters or more on both sides."""
-    usable: Bools = clusters_per_cell(cells, codes, 2 * n_strata).reshape(-1, 2).min(axis=1) >= 2
-    return usable
-
-
-def _do_disagree(crude: Difference, adjusted: Difference) -> bool:
-    if crude.estimate is None or adjusted.estimate is None or crude.estimate * adjusted.estimate >= 0:
-        return False
-    return _excludes_zero(crude) or _excludes_zero(adjusted)
+    is_reversed = (crude.estimate or 0.0) * (adjusted.estimate or 0.0) < 0
+    return Stratified(adjusted, is_reversed and (_excludes_zero(crude) or _excludes_zero(adjusted)))
 
 
 def _excludes_zero(gap: Difference) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, Ints
+from evenhand.stats._arrays import Floats, Ints, cross_tabulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,7 @@ class RatingCodes:
 
     def counts(self) -> Floats:
         """How many ratings of each label an item has: items x labels."""
-        size = len(self.items) * len(self.labels)
-        table = np.bincount(self.of_item * len(self.labels) + self.of_label, minlength=size)
-        return table.reshape(len(self.items), len(self.labels)).astype(np.float64)
+        return cross_tabulate(self.of_item, self.of_label, (len(self.items), len(self.labels)))
 
 
 def _encode(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:

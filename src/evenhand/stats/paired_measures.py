@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_pairs, encode_clusters
-from evenhand.stats.bootstrap import Resampling, ratio_of_sums
+from evenhand.stats._arrays import Bools, Floats, Ids, Ints, check_pairs, divide, encode_clusters
+from evenhand.stats.bootstrap import Resampling, ResamplingOptions, ratio_of_sums
 from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, PointEstimate, TestResult
 
@@ -102,10 +102,7 @@ def demographic_parity(
     hits_a: npt.ArrayLike,
     hits_b: npt.ArrayLike,
     clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    **how: Unpack[ResamplingOptions],
 ) -> Parity:
     """Demographic parity of two groups over pairs (eq. 3): the smaller share over the larger.
 
@@ -117,7 +114,7 @@ def demographic_parity(
             f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
         )
     hits = np.stack([first, second], axis=1)
-    ratio = _parity(Resampling(rng, resamples, level), encode_clusters(clusters, len(hits)), hits)
+    ratio = _parity(Resampling(**how), encode_clusters(clusters, len(hits)), hits)
     shares = hits.mean(axis=0).tolist() if len(hits) else [None, None]
     return Parity(ratio, *shares)
 
@@ -126,10 +123,7 @@ def paired_intensities(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    **how: Unpack[ResamplingOptions],
 ) -> PairedIntensities:
     """Average delta, ACS, tests and effect size of two columns of intensities, one row per pair."""
     first, second = check_pairs(a, b)
@@ -137,7 +131,7 @@ def paired_intensities(
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
     codes, none = encode_clusters(clusters, first.size), ZEROS if first.size else NO_VALUES
-    estimate_mean = partial(_mean, Resampling(rng, resamples, level), codes)
+    estimate_mean = partial(_mean, Resampling(**how), codes)
     return PairedIntensities(
         avg_delta=estimate_mean(np.abs(gaps), ones),
         acs=estimate_mean(ratios, usable.astype(np.float64), reason=none),
@@ -153,10 +147,7 @@ def compare_sets(
     hits: npt.ArrayLike,
     intensities: npt.ArrayLike,
     clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    **how: Unpack[ResamplingOptions],
 ) -> SetComparison:
     """Whole sets of groups: both arrays are (sets, groups); intensities without a value are NaN.
 
@@ -167,10 +158,10 @@ def compare_sets(
     codes = encode_clusters(clusters, len(happened))
     whole = np.isfinite(values).all(axis=1)
     spread = np.ptp(values[whole], axis=1) if whole.any() else np.empty(0)
-    how = Resampling(rng, resamples, level)
+    resampling = Resampling(**how)
     return SetComparison(
-        parity=_parity(how, codes, happened),
-        spread=_mean(how, codes[whole], spread, np.ones_like(spread)),
+        parity=_parity(resampling, codes, happened),
+        spread=_mean(resampling, codes[whole], spread, np.ones_like(spread)),
         friedman=_friedman(values[whole]),
     )
 
@@ -183,8 +174,7 @@ def find_flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
 
 
 def _smallest_over_largest(sums: Floats) -> Floats:
-    largest = sums.max(axis=1)
-    return np.where(largest > 0, sums.min(axis=1) / np.where(largest > 0, largest, 1.0), np.nan)
+    return divide(sums.min(axis=1), sums.max(axis=1))
 
 
 def _parity(how: Resampling, codes: Ints, hits: Floats) -> Estimate:
@@ -209,16 +199,16 @@ def _effect(gaps: Floats, first: Floats, second: Floats) -> PointEstimate:
 
 
 def _friedman(values: Floats) -> TestResult:
-    n, method = len(values), "Friedman"
-    if n < 2 or values.shape[1] < 3:
-        reason = "fewer than three groups" if n >= 2 else "one set" if n else NO_VALUES
-        return TestResult(None, None, None, None, n, method, null_reason=reason)
+    n, groups = values.shape
+    result = partial(TestResult, n=n, method="Friedman")
+    if n < 2 or groups < 3:
+        return result(null_reason="fewer than three groups" if n >= 2 else "one set" if n else NO_VALUES)
     if float(np.ptp(values, axis=1).max()) == 0:
-        return TestResult(None, values.shape[1] - 1, None, None, n, method, null_reason=NO_VARIATION)
+        return result(df=groups - 1, null_reason=NO_VARIATION)
     from scipy.stats import friedmanchisquare
 
     test = friedmanchisquare(*values.T)
-    return TestResult(float(test.statistic), float(values.shape[1] - 1), float(test.pvalue), None, n, method)
+    return result(statistic=float(test.statistic), df=float(groups - 1), p=float(test.pvalue))
 
 
 def _hits(values: npt.ArrayLike) -> Floats:
