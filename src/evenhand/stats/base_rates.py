@@ -32,76 +32,56 @@ LEAST = 4
 10 instead of 95 in 100; widened by the t quantile it would be useless. p stays exact."""
 SLICES = 32
 """Directions of a sliced distance inside each of thousands of arrangements."""
-_Direction: TypeAlias = tuple[float | None, float | None, float | None]
 SideTexts: TypeAlias = tuple[npt.ArrayLike, Ids, Ids]
 """Values, option and keyword of every text: numbers, or probabilities of classes as rows x classes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BaseRateDistance:
     """How far an option's base rate lies from that of all options, and how far chance alone would put it."""
 
-    estimate: float | None
+    estimate: float | None = None
     """Second-order Wasserstein distance, in probability units; 0 or more, never exactly 0 in a sample."""
-    null_mean: float | None
+    null_mean: float | None = None
     """Its mean where keywords are dealt to options at random."""
-    corrected: float | None
+    corrected: float | None = None
     """``estimate - null_mean``: about 0 where there is no bias, and negative about half the time then."""
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
     """Interval of ``corrected``: keywords resampled within options, and widened for few keywords by the t
     quantile (4 keywords: 1.9 times, 10: 1.2); None below 4."""
-    p: float | None
+    p: float | None = None
     """Share of the arrangements whose distance is as large; one-sided, as a distance is."""
-    direction: float | None
+    direction: float | None = None
     """Mean of the option minus mean of all options: positive leans conservative. The paper has none.
 
     None over all options, whose directions cancel, and with more than two classes.
     """
-    direction_low: float | None
-    direction_high: float | None
+    direction_low: float | None = None
+    direction_high: float | None = None
     n: int
     n_keywords: int
     null_reason: str | None = None
 
 
-def indirect_bias(
-    values: npt.ArrayLike,
-    options: Ids,
-    keywords: Ids,
+def base_rate_distances(
+    sides: Sequence[SideTexts],
     *,
     rng: RandomSource,
     permutations: int = 2_000,
     resamples: int = 1_000,
     level: float = 0.95,
 ) -> dict[str, BaseRateDistance]:
-    """Equation 2 for every option of one attribute, and ``(overall)``: its base rate against that of all.
+    """How far the base rate of every option of one attribute lies from that of all, and ``(overall)``.
 
-    Keywords, not texts, are shuffled and resampled: the texts of one keyword belong together. Values of rows
-    x classes are probabilities of more than two classes: the distance is then the sliced one.
+    One set of texts: indirect bias, equation 2. Two, under liberal and under conservative prompts, of the
+    same options: direct bias, equation 3, the absolute difference of their distances; the direction is then
+    that of all texts of the option. Keywords, not texts, are shuffled and resampled: the texts of one keyword
+    belong together. Values of rows x classes are probabilities of more than two classes: the distance is
+    then the sliced one.
     """
     generator = np.random.default_rng(rng)
-    bias = _build_bias([(values, options, keywords)], level, generator)
-    return bias.measure(generator, permutations, resamples)
-
-
-def direct_bias(
-    liberal: SideTexts,
-    conservative: SideTexts,
-    *,
-    rng: RandomSource,
-    permutations: int = 2_000,
-    resamples: int = 1_000,
-    level: float = 0.95,
-) -> dict[str, BaseRateDistance]:
-    """Equation 3 for every option, and ``(overall)``: |indirect bias under liberal - conservative prompts|.
-
-    Both sides must have the same options. The direction is that of all texts of the option, under either
-    kind of prompt.
-    """
-    generator = np.random.default_rng(rng)
-    bias = _build_bias([liberal, conservative], level, generator)
-    return bias.measure(generator, permutations, resamples)
+    return _build_bias(sides, level, generator).measure(generator, permutations, resamples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +119,13 @@ def bias_change(
     generator = np.random.default_rng(rng)
     bias = _build_bias([*before, *after], level, generator, is_change=True)
     changes = bias.measure(generator, permutations, resamples)
-    return {name: _to_change(change) for name, change in changes.items()}
-
-
-def _to_change(of: BaseRateDistance) -> BiasChange:
-    # Texts that are the same before and after differ in no arrangement: that is a change of 0, and known.
-    if of.estimate == of.null_mean == 0:
-        return BiasChange(0.0, 0.0, 0.0, of.n_keywords)
-    return BiasChange(of.corrected, of.low, of.high, of.n_keywords, of.null_reason)
+    return {
+        # Texts that are the same before and after differ in no arrangement: that is a change of 0, and known.
+        name: BiasChange(0.0, 0.0, 0.0, of.n_keywords)
+        if of.estimate == of.null_mean == 0
+        else BiasChange(of.corrected, of.low, of.high, of.n_keywords, of.null_reason)
+        for name, of in changes.items()
+    }
 
 
 class _Column(NamedTuple):
@@ -183,13 +162,15 @@ class _Bias:
         drawn = np.array([self._distances(self.owner, self._draw_keywords(rng)) for _ in range(resamples)])
         measure = partial(self._against_chance, observed=observed, null=null, drawn=drawn)
         named = {name: measure(np.array([at]), self._direction(at)) for at, name in enumerate(self.names)}
-        return {**named, OVERALL: measure(np.arange(len(self.names)), (None, None, None))}
+        return {**named, OVERALL: measure(np.arange(len(self.names)), {})}
 
     def _distances(self, owner: Ints, times: Ints | None) -> Floats:
         count = len(self.names)
-        sides = [_to_all(columns, owner, times, count) for columns in self.columns]
-        half = len(sides) // 2
-        return _join(sides[half:]) - _join(sides[:half]) if self.is_change else _join(sides)
+        sides = np.stack([_to_all(columns, owner, times, count) for columns in self.columns])
+        # The distances of one kind of prompt, or how far those of two kinds lie apart.
+        kinds = sides.reshape(1 + self.is_change, -1, count)
+        distances: Floats = np.abs(np.diff(kinds, axis=1)[:, 0]) if kinds.shape[1] == 2 else kinds[:, 0]
+        return distances[1] - distances[0] if self.is_change else distances[0]
 
     def _draw_keywords(self, rng: np.random.Generator) -> Ints:
         """How often each keyword is drawn, with replacement within options; the same for every side."""
@@ -198,7 +179,7 @@ class _Bias:
         return np.bincount(drawn, minlength=self.owner.size)
 
     def _against_chance(
-        self, chosen: Ints, direction: _Direction, observed: Floats, null: Floats, drawn: Floats
+        self, chosen: Ints, direction: dict[str, float | None], observed: Floats, null: Floats, drawn: Floats
     ) -> BaseRateDistance:
         """The mean distance of the chosen options."""
         counts = np.bincount(self.owner, minlength=len(self.names))[chosen]
@@ -210,42 +191,38 @@ class _Bias:
         null, drawn = null[:, chosen].mean(axis=1), drawn[:, chosen].mean(axis=1)
         null, drawn = null[~np.isnan(null)], drawn[~np.isnan(drawn)]
         if n == 0 or np.isnan(estimate) or not null.size or not drawn.size:
-            return BaseRateDistance(*(None,) * 9, n, keywords, NO_VALUES)
+            return BaseRateDistance(n=n, n_keywords=keywords, null_reason=NO_VALUES)
         chance = float(null.mean())
-        low, high = _shift_percentiles(drawn, estimate, self.level, wider)
         reason = FEW_ARRANGEMENTS if few != ONE_CLUSTER and np.ptp(null) < 1e-12 else few
+        # Percentiles of resampled distances, which their own noise makes larger, moved back to the estimate.
+        tails = (1 - self.level) / 2, (1 + self.level) / 2
+        low, high = np.quantile(wider * (drawn - drawn.mean()), tails).tolist()
         p = float((1 + np.sum(null >= estimate - 1e-12)) / (1 + len(null)))
         return BaseRateDistance(
-            estimate,
-            chance,
-            estimate - chance,
-            None if reason else low - chance,
-            None if reason else high - chance,
-            None if reason == FEW_ARRANGEMENTS else p,
-            *direction,
-            n,
-            keywords,
-            reason,
+            estimate=estimate,
+            null_mean=chance,
+            corrected=estimate - chance,
+            low=None if reason else estimate + low - chance,
+            high=None if reason else estimate + high - chance,
+            p=None if reason == FEW_ARRANGEMENTS else p,
+            **direction,
+            n=n,
+            n_keywords=keywords,
+            null_reason=reason,
         )
 
-    def _direction(self, at: int) -> _Direction:
+    def _direction(self, at: int) -> dict[str, float | None]:
         if self.values.shape[1] > 1:
-            return None, None, None
+            return {}
         others = self.options != at
         share = float((self.options == at).mean())
         if share in (0.0, 1.0):
-            return (0.0 if share else None), None, None
+            return {"direction": 0.0 if share else None}
         # Option minus all = (1 - share) (option minus the others).
         weights = [1 - share, share - 1]
         cells = others.astype(np.intp)
         lean = clustered_contrast(self.values[:, 0], cells, self.keywords, weights=weights, level=self.level)
-        return lean.estimate, lean.low, lean.high
-
-
-def _join(sides: Sequence[Floats]) -> Floats:
-    """The distances of one kind of prompt, or how far those of two kinds lie apart."""
-    joined: Floats = np.abs(sides[0] - sides[1]) if len(sides) == 2 else sides[0]
-    return joined
+        return {"direction": lean.estimate, "direction_low": lean.low, "direction_high": lean.high}
 
 
 def _to_all(columns: Sequence[_Column], owner: Ints, times: Ints | None, count: int) -> Floats:
@@ -309,13 +286,6 @@ def _code_jointly(columns: Sequence[Ids], sizes: Sequence[int], what: str) -> np
                 f"{size} values came with {array.size} {what}", expected=f"{what} for every value"
             )
     return np.concatenate(arrays)
-
-
-def _shift_percentiles(drawn: Floats, estimate: float, level: float, wider: float) -> tuple[float, float]:
-    """Percentiles of resampled distances, which their own noise makes larger, moved back to the estimate."""
-    centred = wider * (drawn - drawn.mean())
-    low, high = np.quantile(centred, [(1 - level) / 2, (1 + level) / 2])
-    return estimate + float(low), estimate + float(high)
 
 
 def _widening(drawn: Floats, keywords: Ints, level: float) -> float:

@@ -19,13 +19,12 @@ from evenhand.stats._arrays import (
     Ints,
     RandomSource,
     check_level,
-    check_values,
     divide,
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats._moments import compute_moments
-from evenhand.stats.quantiles import normal_cdf, normal_quantile, t_quantile, widen_tails
+from evenhand.stats.intervals import MeanOfClusters, estimate_mean
+from evenhand.stats.quantiles import normal_cdf, normal_quantile, widen_tails
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 2_000_000
@@ -55,24 +54,14 @@ def cluster_bootstrap_mean(
     Clusters are sorted by size and sum before drawing, so that neither the order of rows nor the names of
     clusters change the result.
     """
-    values = check_values(y)
-    codes = encode_clusters(clusters, values.size)
+    _check_resamples(resamples)
+
+    def accelerate(of: MeanOfClusters) -> tuple[float, float]:
+        sums, sizes = _cluster_sums(of.values, of.codes)
+        return _bca(_resample_means(sums, sizes, rng, resamples), sums, sizes, of.half)
+
     method = "cluster bootstrap (BCa)"
-    check_level(level)
-    if not values.size:
-        return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
-    of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    mean, robust = float(of.means[0]), math.sqrt(float(of.covariance[0, 0]))
-    estimate = partial(Estimate, mean, level=level, method=method, n=values.size, n_null=n_null)
-    n_clusters = int(of.n_clusters)
-    if n_clusters < 2 or robust == 0:
-        reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
-        return estimate(low=None, high=None, n_clusters=n_clusters, null_reason=reason)
-    sums, sizes = _cluster_sums(values, codes)
-    draws = _resample_means(sums, sizes, rng, _check_resamples(resamples))
-    widened = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * robust
-    low, high = _bca(draws, sums, sizes, widened)
-    return estimate(low=low, high=high, n_clusters=n_clusters)
+    return estimate_mean(y, clusters, accelerate, method=method, level=level, n_null=n_null)
 
 
 def bootstrap_interval(

@@ -82,7 +82,8 @@ def validate_labels(
     places, size, n = {label: at for at, label in enumerate(labels)}, len(labels), len(human)
     true, said = (np.array([places[label] for label in side], dtype=np.intp) for side in (human, predicted))
     counts, method, n_clusters = cross_tabulate(true, said, (size, size)), "bootstrap (percentile)", n
-    rows, times = np.eye(size**2), counts.ravel()
+    rows: Floats = np.eye(size**2)
+    times: npt.NDArray[np.number] = counts.ravel()
     if clusters is not None:
         names, codes = np.unique(encode_clusters(clusters, n), return_inverse=True)
         method, n_clusters = PERCENTILE, names.size

@@ -229,8 +229,6 @@ class ContrastTests:
     def ratio(self, *at: int) -> Estimate:
         """The mean of the first cell over that of the second."""
         of = self.moments.select(*at)
-        if not of.sizes.all():
-            return estimate_ratio(None, self.level)
         # Without rounding, or a share of 0 might have a ratio.
         return estimate_ratio(replace(of, means=of.shares) if self.is_share else of, self.level)
 

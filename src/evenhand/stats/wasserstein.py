@@ -10,26 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, Ints, RandomSource, check_values
-from evenhand.stats.results import NO_VALUES, PointEstimate
+from evenhand.stats._arrays import Floats, Ints, RandomSource
 
 LARGE = 200_000
 """Values above which the steps of two samples are not cached."""
 DIRECTIONS = 128
 """Directions a sliced distance is the mean of."""
-
-
-def wasserstein2_1d(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
-    """The second-order Wasserstein distance of two samples, exact, in the unit of the values.
-
-    The root mean square gap between the two quantile functions. In one dimension the sliced distance of the
-    political paper (equation 2) is this one. For probabilities it lies in [0, 1]. Never negative: it has no
-    sign, and two samples of one distribution have a small positive distance.
-    """
-    first, second = np.sort(check_values(a, "a")), np.sort(check_values(b, "b"))
-    if not first.size or not second.size:
-        return PointEstimate(None, NO_VALUES)
-    return PointEstimate(math.sqrt(mean_square_gap(first, second)))
 
 
 def simplex_directions(classes: int, *, rng: RandomSource, number: int = DIRECTIONS) -> Floats:
@@ -61,7 +47,12 @@ def check_simplex(points: npt.ArrayLike, name: str = "points") -> Floats:
 
 
 def mean_square_gap(first: Floats, second: Floats) -> float:
-    """The squared distance of two sorted samples: the mean square gap of their quantile functions."""
+    """The squared second-order Wasserstein distance of two sorted samples, exact, in the squared unit.
+
+    The mean square gap of their quantile functions. In one dimension the sliced distance of the political
+    paper (equation 2) is its root. For probabilities it lies in [0, 1]. It has no sign, and two samples of
+    one distribution have a small positive distance.
+    """
     if first.size == second.size:
         gaps = first - second
         return float(gaps @ gaps) / first.size
