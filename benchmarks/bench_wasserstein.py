@@ -14,7 +14,7 @@ import numpy as np
 import ot
 from harness import Way, gate, joined, parser, result, take_turns, write
 
-from evenhand.stats.wasserstein import mean_square_gap
+from evenhand.stats.base_rates import mean_square_gap
 
 SIZE = 1_000_000
 

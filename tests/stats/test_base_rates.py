@@ -5,8 +5,7 @@ import pytest
 
 from evenhand.core.errors import InputError
 from evenhand.stats import base_rates
-from evenhand.stats.base_rates import OVERALL, base_rate_distances, bias_change
-from evenhand.stats.wasserstein import mean_square_gap
+from evenhand.stats.base_rates import OVERALL, base_rate_distances, bias_change, mean_square_gap
 
 
 def texts(seed, *, lean=0.0, keywords=12, each=10):

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.power import TTestIndPower
+from tests.stats.gaps import clustered_difference
 
 from evenhand.core.errors import InputError
-from evenhand.stats.contrasts import clustered_difference
 from evenhand.stats.power_analysis import clusters_needed
 
 

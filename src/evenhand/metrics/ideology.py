@@ -48,11 +48,7 @@ class Ideology(ClassifierMetric):
     )
 
     def __init__(
-        self,
-        *,
-        source: str | None = None,
-        scope: Scope = "continuation",
-        execution: Execution | None = None,
+        self, *, source: str | None = None, scope: Scope = "continuation", execution: Execution | None = None
     ) -> None:
         if scope not in ("continuation", "full"):
             raise InputError(

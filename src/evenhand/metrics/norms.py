@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
@@ -120,15 +121,17 @@ class Norms:
         averages = weighted_averages(self._weights, words)
         columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
-            dict(zip(NORMS, row, strict=True)) if known else _null_row(text)
+            dict(zip(NORMS, row, strict=True))
+            if known
+            else dict.fromkeys(NORMS, Value(None, None, _NO_WORD if text.text.strip() else "empty"))
             for text, known, row in zip(texts, words.known.tolist(), zip(*columns, strict=True), strict=True)
         ]
 
     def explain(self, text: Text, output: str = "valence") -> list[WordScore]:
         """The known words with their scaled rating on a variable."""
-        variable = list(NORMS).index(output)
+        ratings = self._scores[:, list(NORMS).index(output)]
         return [
-            WordScore(token.start, token.end, float(self._scores[self._table[token.word], variable]))
+            WordScore(token.start, token.end, float(ratings[self._table[token.word]]))
             for token in find_tokens(text.text)
             if token.word in self._table and not any(start <= token.start < end for start, end in text.masks)
         ]
@@ -155,39 +158,26 @@ def scale_ratings(ratings: Scores) -> Scores:
     return np.asarray((ratings - neutral) / 4)
 
 
-def _null_row(text: Text) -> dict[str, Value]:
-    reason = _NO_WORD if text.text.strip() else "empty"
-    return dict.fromkeys(NORMS, Value(None, None, reason))
-
-
 def _parse_cuts(text: str) -> dict[str, NormCuts]:
     """The default cuts, changed by ``variable=number`` or ``variable.side=number``."""
     changed = dict(CUTS)
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = part.partition("=")
         variable, _, side = name.strip().partition(".")
-        cut = _number(number)
-        if variable not in NORMS or side not in _sides(variable) or not 0 < cut <= 1:
+        sides = ("", *NormCuts._fields) if variable in VAD else ("",)
+        cut = 0.0
+        with suppress(ValueError):
+            cut = float(number)
+        if variable not in NORMS or side not in sides or not 0 < cut <= 1:
             raise InputError(
                 f"the option cuts has {part!r}",
                 expected=f"variable=number, above 0 and at most 1, for {', '.join(NORMS)}; for "
                 f"{', '.join(VAD)} also variable.negative and variable.positive",
                 fix="write for example cuts=valence=0.3,joy=0.2",
             )
-        old = changed[variable]
-        changed[variable] = old._replace(**{side: cut}) if side else NormCuts(cut, cut)
+        named = [side] if side else NormCuts._fields
+        changed[variable] = changed[variable]._replace(**dict.fromkeys(named, cut))
     return changed
-
-
-def _sides(variable: str) -> tuple[str, ...]:
-    return ("", *NormCuts._fields) if variable in VAD else ("",)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
 
 
 def _format_cut(cut: NormCuts) -> str:

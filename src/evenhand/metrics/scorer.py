@@ -165,9 +165,15 @@ class MetricScorer:
             )
         scored = dict(zip(block.unscored, answers.outputs, strict=True))
         if not self.metric.info.cheap:
-            sound = {key: _to_json(value) for key, value in scored.items() if _is_sound(value)}
+            sound: dict[str, Json] = {
+                key: {name: list(_check_value(value)) for name, value in row.items()}
+                for key, row in scored.items()
+                if _is_sound(row)
+            }
             self.cache.put_many("scores", sound)
-        known = (scored[key] if key in scored else _from_json(block.cached[key]) for key in block.cache_keys)
+        for key, row in cast("Mapping[str, Mapping[str, tuple[float | None]]]", block.cached).items():
+            scored[key] = {name: Value(*value) for name, value in row.items()}
+        known = (scored[key] for key in block.cache_keys)
         outputs = (
             null_outputs(self.metric.info, failure or "no_text") if text is None else next(known)
             for text, failure in zip(block.texts, block.failures, strict=True)
@@ -268,15 +274,6 @@ def _check_value(value: Value) -> Value:
 def _is_sound(outputs: Outputs) -> bool:
     """Failures are recorded, but are not hits."""
     return not any((value.null_reason or "").startswith("metric_error") for value in outputs.values())
-
-
-def _to_json(outputs: Outputs) -> Json:
-    return {name: list(_check_value(value)) for name, value in outputs.items()}
-
-
-def _from_json(value: Json) -> Outputs:
-    rows = cast("Mapping[str, tuple[float | None, str | None, str | None]]", value)
-    return {name: Value(*row) for name, row in rows.items()}
 
 
 def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_stage: str) -> pl.DataFrame:

@@ -104,8 +104,7 @@ def encode_jointly(ids_a: Ids, size_a: int, ids_b: Ids, size_b: int) -> Ints:
     """Codes for the rows of a, then those of b; an id that occurs in both is one cluster."""
     if (ids_a is None) != (ids_b is None):
         raise InputError(
-            "only one of the two groups came with cluster ids",
-            expected="ids for both groups, or for neither",
+            "only one of the two groups came with cluster ids", expected="ids for both groups, or for neither"
         )
     if ids_a is None or ids_b is None:
         return encode_clusters(None, size_a + size_b)

@@ -50,11 +50,7 @@ class Correlation(NamedTuple):
     below 2 / clusters!, the least that any order of them gives."""
 
 
-def fleiss_kappa(
-    items: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    **how: Unpack[ResamplingOptions],
-) -> Estimate:
+def fleiss_kappa(items: npt.ArrayLike, labels: npt.ArrayLike, **how: Unpack[ResamplingOptions]) -> Estimate:
     """Fleiss' kappa of nominal labels: 1 is full agreement, 0 what chance gives, below 0 less than chance.
 
     Items may have different numbers of ratings, two at least; those with fewer are left out and counted in
@@ -71,11 +67,7 @@ def fleiss_kappa(
 
 
 def krippendorff_alpha(
-    items: npt.ArrayLike,
-    values: npt.ArrayLike,
-    *,
-    scale: AlphaScale,
-    **how: Unpack[ResamplingOptions],
+    items: npt.ArrayLike, values: npt.ArrayLike, *, scale: AlphaScale, **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Krippendorff's alpha, 1 - observed / expected disagreement: 1 is full agreement, 0 what chance gives.
 
@@ -100,10 +92,7 @@ def krippendorff_alpha(
 
 
 def spearman(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    clusters: Ids = None,
-    **how: Unpack[ResamplingOptions],
+    x: npt.ArrayLike, y: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Spearman's rank correlation (ties get mid-ranks), from -1 to 1, with a cluster bootstrap interval."""
     first, second = check_values(x, "x"), check_values(y, "y")
@@ -128,10 +117,7 @@ def spearman(
 
 
 def rank_correlation(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    clusters: Ids = None,
-    **how: Unpack[ResamplingOptions],
+    x: npt.ArrayLike, y: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Correlation:
     """`spearman` with its p-value; p is null below three clusters."""
     rho = spearman(x, y, clusters, **how)
@@ -283,9 +269,7 @@ class Dissent(NamedTuple):
 
 
 def pairwise_spearman(
-    ratings: RatingCodes,
-    places: Sequence[float | None],
-    **how: Unpack[ResamplingOptions],
+    ratings: RatingCodes, places: Sequence[float | None], **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Spearman's rho over all ordered pairs of ratings of one item, so that annotators may differ by item.
 
@@ -309,9 +293,7 @@ def pairwise_spearman(
 
 
 def annotator_figures(
-    ratings: RatingCodes,
-    places: Sequence[float | None] | None = None,
-    **how: Unpack[ResamplingOptions],
+    ratings: RatingCodes, places: Sequence[float | None] | None = None, **how: Unpack[ResamplingOptions]
 ) -> list[AnnotatorFigures]:
     """Each annotator's agreement with the others, chance-corrected and ranked; in the order of names."""
     counts, resampling = ratings.counts(), Resampling(**how)
@@ -331,9 +313,7 @@ def annotator_figures(
 
 
 def pair_figures(
-    ratings: RatingCodes,
-    places: Sequence[float | None] | None = None,
-    **how: Unpack[ResamplingOptions],
+    ratings: RatingCodes, places: Sequence[float | None] | None = None, **how: Unpack[ResamplingOptions]
 ) -> list[PairFigures]:
     """Every two annotators over the items both rated, most shared items first."""
     resampling = Resampling(**how)

@@ -23,7 +23,7 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats.intervals import MeanOfClusters, estimate_mean
+from evenhand.stats.intervals import estimate_mean
 from evenhand.stats.quantiles import normal_cdf, normal_quantile, widen_tails
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
@@ -56,9 +56,12 @@ def cluster_bootstrap_mean(
     """
     _check_resamples(resamples)
 
-    def accelerate(of: MeanOfClusters) -> tuple[float, float]:
-        sums, sizes = _cluster_sums(of.values, of.codes)
-        return _bca(_resample_means(sums, sizes, rng, resamples), sums, sizes, of.half)
+    def accelerate(values: Floats, codes: Ints, half: float) -> tuple[float, float]:
+        rows = np.bincount(codes)
+        sums, sizes = weighted_counts(codes, values)[rows > 0], rows[rows > 0].astype(np.float64)
+        order = np.lexsort((sums, sizes))
+        sums, sizes = sums[order], sizes[order]
+        return _bca(_resample_means(sums, sizes, rng, resamples), sums, sizes, half)
 
     method = "cluster bootstrap (BCa)"
     return estimate_mean(y, clusters, accelerate, method=method, level=level, n_null=n_null)
@@ -224,15 +227,6 @@ def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: 
         length = sizes[drawn]
         within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
         yield order[np.repeat(starts[drawn], length) + within]
-
-
-def _cluster_sums(y: Floats, codes: Ints) -> tuple[Floats, Floats]:
-    """Sum and size of each cluster, sorted by size, then sum."""
-    sizes = np.bincount(codes)
-    sums = weighted_counts(codes, y)[sizes > 0]
-    sizes = sizes[sizes > 0]
-    order = np.lexsort((sums, sizes))
-    return sums[order], sizes[order].astype(np.float64)
 
 
 def _resample_means(sums: Floats, sizes: Floats, rng: RandomSource, resamples: int) -> Floats:

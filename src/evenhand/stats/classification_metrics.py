@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -190,12 +191,12 @@ def best_cut(
     if scores.size != codes.size:
         raise InputError(f"{scores.size} values came with {codes.size} labels", expected="as many of both")
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
-    sample, cuts = Sample(scores.size, int(groups.max(initial=-1)) + 1), candidate_cuts(scores, labels)
+    n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
+    sample = Sample(scores.size, n_clusters)
+    percentiles = partial(percentile_estimate, resamples=resamples, of=sample, level=level)
     if not cuts.size or np.unique(codes).size < 2:
-        reason = NO_VARIATION if sample.n else NO_VALUES
-        nothing = percentile_estimate(
-            None, np.empty(0), resamples, sample, level=level, method=_NAME, reason=reason
-        )
+        reason = NO_VARIATION if scores.size else NO_VALUES
+        nothing = percentiles(None, np.empty(0), method=_NAME, reason=reason)
         return BestCut(*(nothing,) * 5, 0, ())
     sizes = np.abs(scores) if labels == 3 else scores
     side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
@@ -203,7 +204,7 @@ def best_cut(
     generator, every = np.random.default_rng(rng), np.arange(scores.size)
     fits = texts.confusions(every)
     kappas, hits = cohens_kappa(fits), _accuracies(fits)
-    best, used = _middle_of_best(kappas), min(folds, sample.n_clusters)
+    best, used = _middle_of_best(kappas), min(folds, n_clusters)
     predicted = texts.predict(np.full(scores.size, best))
     deals = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
     held_out = np.stack([texts.table(deal, every) for deal in deals])
@@ -216,22 +217,21 @@ def best_cut(
         unseen.append(drawn.table(_cross_validate(drawn, generator, used), np.arange(rows.size)))
     rated = {"": (fits[best], np.stack(fitted)), ", cross-validated": (held_out, np.stack(unseen))}
 
-    def estimate(value: float, draws: Floats, name: str) -> Estimate:
-        method = f"{name}, {PERCENTILE}"
-        return percentile_estimate(
-            value, draws, resamples, sample, level=level, method=method, reason=NO_VARIATION
-        )
-
     def rate(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
         return [
-            estimate(float(np.mean(measure(tables))), measure(draws), f"{name}{how}")
+            percentiles(
+                float(np.mean(measure(tables))),
+                measure(draws),
+                method=f"{name}{how}, {PERCENTILE}",
+                reason=NO_VARIATION,
+            )
             for how, (tables, draws) in rated.items()
         ]
 
     kappa, kappa_held_out = rate(cohens_kappa, "Cohen's kappa")
     accuracy, accuracy_held_out = rate(_accuracies, "share of equal labels")
     return BestCut(
-        cut=estimate(float(cuts[best]), np.array(drawn_cuts), _NAME),
+        cut=percentiles(float(cuts[best]), np.array(drawn_cuts), method=f"{_NAME}, {PERCENTILE}"),
         kappa=kappa,
         accuracy=accuracy,
         kappa_held_out=kappa_held_out,

@@ -28,14 +28,7 @@ from evenhand.stats._arrays import (
 from evenhand.stats._moments import CellMoments, ClusterTable, compute_moments
 from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, estimate_shares, share_estimate
 from evenhand.stats.quantiles import f_upper_tail, t_lower_tails, t_quantile, t_quantiles
-from evenhand.stats.results import (
-    NO_VALUES,
-    NO_VARIATION,
-    ONE_CLUSTER,
-    TOO_MANY_GROUPS,
-    Difference,
-    Omnibus,
-)
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
 
 POWER = 0.8
 """The power at which ``min_detectable`` is stated."""
@@ -54,33 +47,6 @@ _MOST_CACHED = 5_000_000
 """Groups x sums up to which the tables of gaps are kept between outputs."""
 
 
-def clustered_difference(
-    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
-) -> Difference:
-    """Mean of a minus mean of b with a cluster-robust t test and interval.
-
-    CR2 variance over the clusters of both groups together, Bell and McCaffrey's degrees of freedom. A
-    cluster id that occurs in both groups is one cluster, so pairs (one template under two groups, one
-    prompt under two models) are used as pairs. With every row its own cluster this is Welch's test, but for
-    the degrees of freedom, which come from the design instead of the two sample variances.
-    """
-    return clustered_gap(y_a, clusters_a, y_b, clusters_b, is_share=False, level=level)[0]
-
-
-def clustered_proportion_difference(
-    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
-) -> Difference:
-    """Share of ones in a minus share in b, with Newcombe's interval at the effective sample sizes.
-
-    The interval joins the two cluster-robust Wilson intervals (Newcombe 1998, method 10; Zou and Donner
-    2008 with correlation where clusters reach over both groups), so that 0 of 20 texts still count as
-    uncertain. A label that few clusters have is judged with as few degrees of freedom. The p-value is the
-    level at which the interval touches 0: the two never disagree. The effective size of a group whose share
-    is exactly 0 or 1 takes the other group's likeness within clusters.
-    """
-    return clustered_gap(y_a, clusters_a, y_b, clusters_b, is_share=True, level=level)[0]
-
-
 def clustered_gap(
     y_a: npt.ArrayLike,
     clusters_a: Ids,
@@ -90,7 +56,21 @@ def clustered_gap(
     is_share: bool,
     level: float = 0.95,
 ) -> tuple[Difference, Estimate]:
-    """`clustered_proportion_difference` or `clustered_difference`, and the ratio of the means."""
+    """Mean (or share) of a minus that of b with a cluster-robust test and interval, and their ratio.
+
+    CR2 variance over the clusters of both groups together, Bell and McCaffrey's degrees of freedom. A
+    cluster id that occurs in both groups is one cluster, so pairs (one template under two groups, one
+    prompt under two models) are used as pairs. Means are judged by t: with every row its own cluster this is
+    Welch's test, but for the degrees of freedom, which come from the design instead of the two sample
+    variances.
+
+    Shares have Newcombe's interval at the effective sample sizes. It joins the two cluster-robust Wilson
+    intervals (Newcombe 1998, method 10; Zou and Donner 2008 with correlation where clusters reach over both
+    groups), so that 0 of 20 texts still count as uncertain. A label that few clusters have is judged with as
+    few degrees of freedom. The p-value is the level at which the interval touches 0: the two never disagree.
+    The effective size of a group whose share is exactly 0 or 1 takes the other group's likeness within
+    clusters.
+    """
     check = check_binary if is_share else check_values
     a, b = check(y_a, "y_a"), check(y_b, "y_b")
     codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)
@@ -114,10 +94,16 @@ def clustered_contrast(
     ``cells`` holds for each row the position of its cell in ``weights``. Weights (1, -1, -1, 1) over the
     cells (group, baseline) x (model 1, model 2) ask whether the gap of model 1 exceeds that of model 2. In
     the result a is what has a positive weight, b what has a negative one. Means are judged by t, shares
-    (``is_share``) as `clustered_proportion_difference` judges two of them.
+    (``is_share``) as `clustered_gap` judges two of them.
     """
     values = (check_binary if is_share else check_values)(y, "y")
-    of_cell = _checked_cells(cells, len(weights))
+    of_cell = np.asarray(cells)
+    is_place = of_cell.dtype.kind in "iu" and ((of_cell >= 0) & (of_cell < len(weights))).all()
+    if not is_place:
+        raise InputError(
+            f"cells of type {of_cell.dtype} came with {len(weights)} weights",
+            expected=f"one integer from 0 to {len(weights) - 1} for each value",
+        )
     codes = encode_clusters(clusters, values.size)
     signs, rows = np.sign(weights), np.bincount(of_cell, minlength=len(weights))
     used, keep = np.flatnonzero(signs), signs[of_cell] != 0
@@ -209,7 +195,10 @@ class ContrastTests:
         """One contrast; a is what has a positive weight, b what has a negative one."""
         numbers = (float(part[at]) for part in self.judgements)
         estimate, low, high, se, df, p = (None if math.isnan(number) else number for number in numbers)
-        sizes = self.moments.sizes[at[1:]]
+        sizes, least = self.moments.sizes[at[1:]], None
+        # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
+        if low is not None and high is not None and df is not None:
+            least = (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
         return Difference(
             estimate=estimate,
             low=low,
@@ -221,7 +210,7 @@ class ContrastTests:
             n_a=int(sizes[self.weights > 0].sum()),
             n_b=int(sizes[self.weights < 0].sum()),
             n_clusters=int(self.moments.n_clusters[at[1:]]),
-            min_detectable=self._min_detectable(low, high, df),
+            min_detectable=least,
             method=SHARES if self.is_share else MEANS,
             null_reason=_REASONS[int(self.reasons[at])],
         )
@@ -230,7 +219,8 @@ class ContrastTests:
         """The mean of the first cell over that of the second."""
         of = self.moments.select(*at)
         # Without rounding, or a share of 0 might have a ratio.
-        return estimate_ratio(replace(of, means=of.shares) if self.is_share else of, self.level)
+        exact = replace(of, means=of.shares) if self.is_share and of.sizes.all() else of
+        return estimate_ratio(exact, self.level)
 
     def shares(self, output: int) -> list[Estimate]:
         """The share of the first cell of each set, as `clustered_proportion` has it."""
@@ -240,12 +230,6 @@ class ContrastTests:
             share_estimate(*map(float, ends), n=int(n), n_clusters=int(n_clusters), level=self.level)
             for *ends, n, n_clusters in rows
         ]
-
-    def _min_detectable(self, low: float | None, high: float | None, df: float | None) -> float | None:
-        # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
-        if low is None or high is None or df is None:
-            return None
-        return (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
 
 
 def _judge_means(of: CellMoments, weights: Floats, level: float) -> _Judgements:
@@ -276,16 +260,6 @@ def _judge_shares(of: CellMoments, weights: Floats, level: float) -> _Judgements
     bare = variance < _MIN_VARIANCE_SHARE * of.variances.max(axis=-1)
     low, high, p = (np.where(bare, np.nan, part) for part in (low, high, p))
     return _Judgements(estimate, low, high, se, df, p)
-
-
-def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
-    of_cell = np.asarray(cells)
-    if of_cell.dtype.kind not in "iu" or (of_cell.size and not 0 <= of_cell.min() <= of_cell.max() < n_cells):
-        raise InputError(
-            f"cells of type {of_cell.dtype} came with {n_cells} weights",
-            expected=f"one integer from 0 to {n_cells - 1} for each value",
-        )
-    return of_cell.astype(np.intp, copy=False)
 
 
 @dataclass(frozen=True)
@@ -331,19 +305,15 @@ class GapLayout:
             of_output[:] = self._sums.sum_pairs(row[None] - mean)
         step = max(1, _BLOCK // max(1, self._sums.n.size))
         blocks = [slice(at, at + step) for at in range(0, max(1, len(values)), step)]
-        return CellMoments.stack(
-            [
-                CellMoments.join(
-                    [
-                        table.moments(
-                            table.sum_pairs(totals[at, used]), centre[at], low[at, group], high[at, group]
-                        )
-                        for at in blocks
-                    ]
-                )
-                for group, (used, table) in enumerate(self._gaps)
+        gaps = []
+        for group, (used, table) in enumerate(self._gaps):
+            ends = (low[:, group], high[:, group])
+            parts = [
+                table.moments(table.sum_pairs(totals[at, used]), centre[at], *(end[at] for end in ends))
+                for at in blocks
             ]
-        )
+            gaps.append(CellMoments.join(parts))
+        return CellMoments.stack(gaps)
 
     def _ends(self, values: Floats, fold: np.ufunc, start: float) -> Floats:
         """The lowest or highest value of both cells of every gap together: outputs x groups."""

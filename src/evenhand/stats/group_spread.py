@@ -11,7 +11,6 @@ observed, which makes it too large where groups hardly differ: in doubt, runs ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.stats._arrays import Floats, Ids, check_level, check_values, encode_clusters
+from evenhand.stats._arrays import Floats, Ids, Ints, check_level, check_values, encode_clusters
 from evenhand.stats._moments import CellMoments, compute_moments
 from evenhand.stats.corrections import holm
 from evenhand.stats.quantiles import t_quantile, t_two_sided
@@ -78,7 +77,7 @@ def rank_spreads(
     their squared typical gaps is beyond chance, corrected over all pairs of runs (Holm). Clusters may reach
     over runs: the same prompts under several models are used as pairs.
     """
-    values, of_run, of_group = check_values(y), np.asarray(runs), np.asarray(groups)
+    values, of_run, of_group = check_values(y), np.asarray(runs, np.intp), np.asarray(groups, np.intp)
     codes = encode_clusters(clusters, values.size)
     common = _common_groups(of_run, of_group, codes, n_runs)
     if common.size < 2:
@@ -86,7 +85,7 @@ def rank_spreads(
         return SpreadRanking((nothing,) * n_runs, (), int(common.size))
     used = np.isin(of_group, common)
     cells = of_run[used] * common.size + np.searchsorted(common, of_group[used])
-    of = compute_moments(values[used], cells.astype(np.intp), codes[used], n_cells=n_runs * common.size)
+    of = compute_moments(values[used], cells, codes[used], n_cells=n_runs * common.size)
     return _rank_runs(_QuadraticForms(of, int(common.size), n_runs), check_level(level))
 
 
@@ -126,7 +125,7 @@ class _QuadraticForms:
         A square is skewed: of two groups, its interval would cover nine times in ten.
         """
         if self.groups > 2:
-            return _root(square - quantile * se), _root(square + quantile * se)
+            return math.sqrt(max(square - quantile * se, 0.0)), math.sqrt(max(square + quantile * se, 0.0))
         weights = np.zeros(self.runs * self.groups)
         weights[2 * run], weights[2 * run + 1] = 1.0, -1.0
         gap, variance, _ = map(float, self.of.contrast(weights))
@@ -143,37 +142,27 @@ def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
         for (a, b), (gap, _), p, adjusted in zip(pairs, estimates, p_values, holm(p_values), strict=True)
     )
     clear = [gap for gap in gaps if gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12]
-    return SpreadRanking(
-        tuple(_spread(forms, run, clear, level) for run in range(forms.runs)), gaps, forms.groups
-    )
+    spreads = []
+    for run in range(forms.runs):
+        square, se = forms.estimate({run: 1.0})
+        own = [gap for gap in clear if run in (gap.a, gap.b)]
+        rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
+        apart = {run}.union(*((gap.a, gap.b) for gap in own))
+        tied = tuple(other for other in range(forms.runs) if other not in apart)
+        ends = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df)) if se else (None, None)
+        reason = None if se else NO_VARIATION
+        spreads.append(GroupSpread(math.sqrt(max(square, 0.0)), *ends, rank, tied, reason))
+    return SpreadRanking(tuple(spreads), gaps, forms.groups)
 
 
-def _spread(forms: _QuadraticForms, run: int, clear: Sequence[SpreadDifference], level: float) -> GroupSpread:
-    square, se = forms.estimate({run: 1.0})
-    own = [gap for gap in clear if run in (gap.a, gap.b)]
-    rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
-    apart = {run}.union(*((gap.a, gap.b) for gap in own))
-    tied = tuple(other for other in range(forms.runs) if other not in apart)
-    if se == 0:
-        return GroupSpread(_root(square), None, None, rank, tied, NO_VARIATION)
-    low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
-    return GroupSpread(_root(square), low, high, rank, tied)
-
-
-def _common_groups(
-    runs: npt.NDArray[np.generic], groups: npt.NDArray[np.generic], codes: npt.NDArray[np.intp], n_runs: int
-) -> npt.NDArray[np.generic]:
+def _common_groups(runs: Ints, groups: Ints, codes: Ints, n_runs: int) -> Ints:
     """The groups that have two clusters or more in every run."""
-    names, place = np.unique(groups.astype(np.intp), return_inverse=True)
-    cells = place * n_runs + runs.astype(np.intp)
+    names, place = np.unique(groups, return_inverse=True)
+    cells = place * n_runs + runs
     # A cell has several clusters where one of its rows is not of the cluster of another one, whichever.
     any_cluster = np.zeros(names.size * n_runs, dtype=np.intp)
     any_cluster[cells] = codes
     has_several = np.zeros(any_cluster.size, dtype=np.bool_)
     has_several[cells[codes != any_cluster[cells]]] = True
-    common: npt.NDArray[np.generic] = names[has_several.reshape(-1, n_runs).all(axis=1)]
+    common: Ints = names[has_several.reshape(-1, n_runs).all(axis=1)]
     return common
-
-
-def _root(square: float) -> float:
-    return math.sqrt(max(square, 0.0))

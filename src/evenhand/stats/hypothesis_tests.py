@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
+from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, check_level, check_pairs, check_values
 from evenhand.stats.contrasts import GAP, POWER
-from evenhand.stats.intervals import NewcombeIntervals
+from evenhand.stats.intervals import NewcombeIntervals, clustered_mean
 from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
 from evenhand.stats.results import (
     NO_VALUES,
@@ -82,27 +86,13 @@ def chi_square(table: npt.ArrayLike) -> TestResult:
     return result(statistic=float(test.statistic), df=float(test.dof), p=float(test.pvalue), warning=warning)
 
 
-def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Student's t test of a minus b over pairs: the affective paper's "prediction score significance".
-
-    Null where every difference is 0 (t would be 0 / 0), and where all are the same but not 0 (t is infinite).
-    Differences that only rounding tells apart are the same.
-    """
-    gap = paired_difference(a, b)
-    statistic = gap.estimate / gap.se if gap.estimate is not None and gap.se else None
-    return TestResult(
-        statistic=statistic,
-        df=gap.df,
-        p=gap.p,
-        estimate=gap.estimate,
-        n=gap.n_a,
-        method=gap.method,
-        null_reason=gap.null_reason,
-    )
-
-
 def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95) -> Difference:
-    """The mean of a minus b over pairs, with Student's t interval and test: `paired_t` with an interval."""
+    """The mean of a minus b over pairs, with Student's t interval and test.
+
+    The affective paper's "prediction score significance". Null where every difference is 0 (t would be
+    0 / 0), and where all are the same but not 0 (t is infinite). Differences that only rounding tells apart
+    are the same.
+    """
     first, second = check_pairs(a, b)
     differences, n = first - second, first.size
     result = partial(Difference, level=check_level(level), n_a=n, n_b=n, n_clusters=n, method="paired t")
@@ -198,3 +188,57 @@ def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
     below = np.searchsorted(second, first, side="left").sum(dtype=np.int64)
     above = second.size * first.size - np.searchsorted(second, first, side="right").sum(dtype=np.int64)
     return PointEstimate(float(below - above) / (first.size * second.size))
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRating:
+    """One method's mean over participants, and its difference from the baseline."""
+
+    method: str
+    mean: Estimate
+    """n counts participants."""
+    difference: Difference | None
+    """Method minus baseline over the participants who rated both; null for the baseline itself."""
+    ratings: int
+
+
+def compare_methods(
+    participants: Sequence[str],
+    methods: Sequence[str],
+    ratings: Sequence[float],
+    *,
+    baseline: str,
+    level: float = 0.95,
+) -> list[MethodRating]:
+    """The mean rating of every method with a t interval, and its paired difference from ``baseline``.
+
+    The paired t tests of the political paper's Table 6: a participant's ratings of one method are averaged
+    first, so that a participant is one witness however many texts they read. Methods are in the order of
+    their first rating, the baseline first.
+    """
+    if len({len(participants), len(methods), len(ratings)}) > 1:
+        raise InputError(
+            f"{len(ratings)} ratings came with {len(participants)} participants and {len(methods)} methods",
+            expected="one of each a rating",
+        )
+    by_method: dict[str, dict[str, list[float]]] = {baseline: defaultdict(list)}
+    for person, method, rating in zip(participants, methods, ratings, strict=True):
+        by_method.setdefault(method, defaultdict(list))[person].append(float(rating))
+    if not by_method[baseline]:
+        raise InputError(
+            f"nobody rated the baseline {baseline!r}",
+            expected=", ".join(sorted(set(methods))) or "a rating or more",
+            fix="name another baseline",
+        )
+    means = {
+        method: {person: float(np.mean(given)) for person, given in sorted(people.items())}
+        for method, people in by_method.items()
+    }
+    rows = []
+    for method, own in means.items():
+        both = [person for person in own if person in means[baseline]]
+        sides = ([side[person] for person in both] for side in (own, means[baseline]))
+        gap = None if method == baseline else paired_difference(*sides, level=level)
+        n = sum(map(len, by_method[method].values()))
+        rows.append(MethodRating(method, clustered_mean(list(own.values()), level=level), gap, n))
+    return rows

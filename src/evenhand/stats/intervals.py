@@ -89,46 +89,36 @@ def clustered_mean(
     CR2 variance and Bell and McCaffrey's degrees of freedom. With every row its own cluster this is the
     classical t interval.
     """
-    return estimate_mean(y, clusters, _t_interval, method="cluster-robust t", level=level, n_null=n_null)
+    return estimate_mean(y, clusters, method="cluster-robust t", level=level, n_null=n_null)
 
 
 def estimate_mean(
     y: npt.ArrayLike,
     clusters: Ids,
-    interval: Callable[[MeanOfClusters], tuple[float, float]],
+    interval: Callable[[Floats, Ints, float], tuple[float, float]] | None = None,
     *,
     method: str,
     level: float,
     n_null: int,
 ) -> Estimate:
-    """The mean of ``y`` with the ends of an ``interval``, which one cluster or equal values do not have."""
+    """The mean of ``y`` with an interval, which one cluster or equal values do not have.
+
+    ``interval`` gives the ends from values, clusters and half the width of the t interval, the default.
+    """
     values = check_values(y)
     codes = encode_clusters(clusters, values.size)
     check_level(level)
+    if not values.size:
+        return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    n_clusters, variance = int(of.n_clusters), float(of.covariance[0, 0])
-    reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION if variance == 0 else None
-    reason = reason if values.size else NO_VALUES
-    low = high = None
-    if reason is None:
-        half = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * math.sqrt(variance)
-        low, high = interval(MeanOfClusters(values, codes, float(of.means[0]), half))
-    mean = float(of.means[0]) if values.size else None
-    return Estimate(mean, low, high, level, method, values.size, n_null, n_clusters, reason)
-
-
-class MeanOfClusters(NamedTuple):
-    """What the interval of a mean follows from."""
-
-    values: Floats
-    codes: Ints
-    mean: float
-    half: float
-    """Half the width that Student's t gives."""
-
-
-def _t_interval(of: MeanOfClusters) -> tuple[float, float]:
-    return of.mean - of.half, of.mean + of.half
+    mean, variance, n_clusters = float(of.means[0]), float(of.covariance[0, 0]), int(of.n_clusters)
+    estimate = partial(Estimate, level=level, method=method, n=values.size, n_null=n_null)
+    if n_clusters < 2 or variance == 0:
+        reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
+        return estimate(mean, None, None, n_clusters=n_clusters, null_reason=reason)
+    half = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * math.sqrt(variance)
+    ends = interval(values, codes, half) if interval else (mean - half, mean + half)
+    return estimate(mean, *ends, n_clusters=n_clusters)
 
 
 def estimate_ratio(of: CellMoments, level: float) -> Estimate:

@@ -104,15 +104,10 @@ def find_scale(labels: Collection[str]) -> LabelScale:
         return LabelScale(
             "numbers", dict(sorted(numbers.items(), key=lambda pair: (pair[1] or 0.0, pair[0])))
         )
-    best = max(KNOWN_SCALES, key=lambda scale: len(_on(scale, labels)))
-    on_scale = len(_on(best, labels))
-    if on_scale >= 2 and 2 * on_scale >= len(labels):
-        return best
+    counts = [sum(scale.label_of(label) is not None for label in labels) for scale in KNOWN_SCALES]
+    if max(counts) >= 2 and 2 * max(counts) >= len(labels):
+        return KNOWN_SCALES[counts.index(max(counts))]
     return LabelScale("labels", dict.fromkeys(sorted(labels)))
-
-
-def _on(scale: LabelScale, labels: Collection[str]) -> list[str]:
-    return [label for label in labels if scale.label_of(label) is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,25 +142,20 @@ class RatingCodes:
                 expected="one of each a rating",
             )
         order = tuple(dict.fromkeys(scale)) if scale is not None else tuple(sorted(set(labels)))
-        unknown = sorted(set(labels) - set(order))
-        if unknown:
+        if unknown := sorted(set(labels) - set(order)):
             raise InputError(
                 f"the label {unknown[0]!r} is not on the scale",
                 expected=", ".join(order),
                 fix="correct the label, or add it to the scale",
             )
-        item_names, of_item = _encode(items)
-        annotator_names, of_annotator = _encode(annotators)
-        place = {label: at for at, label in enumerate(order)}
-        of_label = np.array([place[label] for label in labels], dtype=np.intp)
-        return cls(item_names, annotator_names, order, of_item, of_annotator, of_label)
+        names = (tuple(sorted(set(items))), tuple(sorted(set(annotators))), order)
+        return cls(*names, *map(_encode, names, (items, annotators, labels)))
 
     def counts(self) -> Floats:
         """How many ratings of each label an item has: items x labels."""
         return cross_tabulate(self.of_item, self.of_label, (len(self.items), len(self.labels)))
 
 
-def _encode(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    ordered = tuple(sorted(set(names)))
-    place = {name: at for at, name in enumerate(ordered)}
-    return ordered, np.array([place[name] for name in names], dtype=np.intp)
+def _encode(names: Sequence[str], given: Sequence[str]) -> Ints:
+    place = {name: at for at, name in enumerate(names)}
+    return np.array([place[name] for name in given], dtype=np.intp)

@@ -18,8 +18,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Bools, Floats, Ids, Ints, check_pairs, divide, encode_clusters
 from evenhand.stats.bootstrap import Resampling, ResamplingOptions, ratio_of_sums
-from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, PointEstimate, TestResult
+from evenhand.stats.hypothesis_tests import paired_difference, wilcoxon
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, Difference, PointEstimate, TestResult
 
 PairSelection: TypeAlias = Literal["all", "agreeing"]
 ScoreChoice: TypeAlias = Literal["predicted", "emotion"]
@@ -52,8 +52,8 @@ class PairedIntensities:
     """Mean of 1 - a / b (eq. 5), over pairs whose b is not 0; negative: a is higher."""
     difference: Estimate
     """Mean of b - a; negative: a is higher."""
-    t: TestResult
-    """Student's paired test, which takes pairs as independent."""
+    t: Difference
+    """Student's paired test of a - b, which takes pairs as independent."""
     signed_rank: TestResult
     effect_size: PointEstimate
     """Mean of b - a in standard deviations of b - a (Cohen's d for pairs)."""
@@ -99,10 +99,7 @@ def select_pairs(
 
 
 def demographic_parity(
-    hits_a: npt.ArrayLike,
-    hits_b: npt.ArrayLike,
-    clusters: Ids = None,
-    **how: Unpack[ResamplingOptions],
+    hits_a: npt.ArrayLike, hits_b: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Parity:
     """Demographic parity of two groups over pairs (eq. 3): the smaller share over the larger.
 
@@ -115,15 +112,11 @@ def demographic_parity(
         )
     hits = np.stack([first, second], axis=1)
     ratio = _parity(Resampling(**how), encode_clusters(clusters, len(hits)), hits)
-    shares = hits.mean(axis=0).tolist() if len(hits) else [None, None]
-    return Parity(ratio, *shares)
+    return Parity(ratio, *(hits.mean(axis=0).tolist() if len(hits) else (None, None)))
 
 
 def paired_intensities(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    clusters: Ids = None,
-    **how: Unpack[ResamplingOptions],
+    a: npt.ArrayLike, b: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> PairedIntensities:
     """Average delta, ACS, tests and effect size of two columns of intensities, one row per pair."""
     first, second = check_pairs(a, b)
@@ -131,23 +124,22 @@ def paired_intensities(
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
     codes, none = encode_clusters(clusters, first.size), ZEROS if first.size else NO_VALUES
+    t = paired_difference(first, second)
+    effect = None if t.null_reason else float(gaps.mean() / gaps.std(ddof=1))
     estimate_mean = partial(_mean, Resampling(**how), codes)
     return PairedIntensities(
         avg_delta=estimate_mean(np.abs(gaps), ones),
         acs=estimate_mean(ratios, usable.astype(np.float64), reason=none),
         difference=estimate_mean(gaps, ones),
-        t=paired_t(first, second),
+        t=t,
         signed_rank=wilcoxon(first, second),
-        effect_size=_effect(gaps, first, second),
+        effect_size=PointEstimate(effect, t.null_reason),
         n_zero=int(first.size - np.count_nonzero(usable)),
     )
 
 
 def compare_sets(
-    hits: npt.ArrayLike,
-    intensities: npt.ArrayLike,
-    clusters: Ids = None,
-    **how: Unpack[ResamplingOptions],
+    hits: npt.ArrayLike, intensities: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> SetComparison:
     """Whole sets of groups: both arrays are (sets, groups); intensities without a value are NaN.
 
@@ -173,14 +165,14 @@ def find_flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
     return changed
 
 
-def _smallest_over_largest(sums: Floats) -> Floats:
-    return divide(sums.min(axis=1), sums.max(axis=1))
-
-
 def _parity(how: Resampling, codes: Ints, hits: Floats) -> Estimate:
     reason = NEVER if len(hits) else NO_VALUES
-    # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
-    return how.estimate_clusters(codes, hits, _smallest_over_largest, n=len(hits), reason=reason)
+
+    def smallest_over_largest(sums: Floats) -> Floats:
+        # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
+        return divide(sums.min(axis=1), sums.max(axis=1))
+
+    return how.estimate_clusters(codes, hits, smallest_over_largest, n=len(hits), reason=reason)
 
 
 def _mean(
@@ -188,14 +180,6 @@ def _mean(
 ) -> Estimate:
     columns = np.stack([values, weights], axis=1)
     return how.estimate_clusters(codes, columns, ratio_of_sums, n=int(weights.sum()), reason=reason)
-
-
-def _effect(gaps: Floats, first: Floats, second: Floats) -> PointEstimate:
-    if gaps.size < 2:
-        return PointEstimate(None, "one pair" if gaps.size else NO_VALUES)
-    if is_constant(gaps, first, second):
-        return PointEstimate(None, SAME_DIFFERENCE if gaps.any() else NO_VARIATION)
-    return PointEstimate(float(gaps.mean() / gaps.std(ddof=1)))
 
 
 def _friedman(values: Floats) -> TestResult:

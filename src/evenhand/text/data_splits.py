@@ -73,10 +73,13 @@ def group_near_duplicates(texts: Sequence[str], *, similar: float = SIMILAR) -> 
     Exact. Similar sets share one of their rarest elements, so only those are compared (prefix filtering,
     Chaudhuri, Ganti and Kaushik 2006); common phrases cost nothing.
     """
-    parents = list(range(len(texts)))
-    for place, other in _pairs(texts, similar):
-        parents[_root(parents, place)] = _root(parents, other)
-    return [_root(parents, place) for place in range(len(texts))]
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = np.array(list(_pairs(texts, similar)), dtype=np.intp).reshape(-1, 2).T
+    graph = coo_array((np.ones(links.shape[1]), tuple(links)), shape=(len(texts), len(texts)))
+    families: list[int] = connected_components(graph, directed=False)[1].tolist()
+    return families
 
 
 def find_near_duplicates(
@@ -102,13 +105,6 @@ def _pairs(texts: Sequence[str], similar: float) -> Iterator[tuple[int, int]]:
                 yield place, other
         for shingle in prefix:
             index[shingle].append(place)
-
-
-def _root(parents: list[int], place: int) -> int:
-    while parents[place] != place:
-        parents[place] = parents[parents[place]]
-        place = parents[place]
-    return place
 
 
 def _check_labels(split: TextSplit, labels: Sequence[str]) -> None:

@@ -30,36 +30,30 @@ def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None 
     >>> mask_mentions("The woman's job", [Mention("the woman")])
     MaskedText(text="XYZ's job", spans=((0, 3),))
     """
-    return _replace(text, _plan(tuple(mentions)), token) if mentions else MaskedText(text, ())
-
-
-class _Plan(NamedTuple):
-    finder: TermSearcher
-    masks: tuple[Mask, ...]
-    """The mask of each term of the finder."""
-
-
-# Texts of one prompt share their mentions; BOLD has 7,133 entities with several texts each, in order.
-@lru_cache(maxsize=512)
-def _plan(mentions: tuple[Mention, ...]) -> _Plan:
-    wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
-    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
-    finder = TermSearcher([SearchTerm(mention.text, mention.whole_word) for mention in ordered])
-    return _Plan(finder, tuple(mention.mask for mention in ordered))
-
-
-def _replace(text: str, plan: _Plan, token: Mask | None) -> MaskedText:
+    if not mentions:
+        return MaskedText(text, ())
+    finder, masks = _prepare_search(tuple(mentions))
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
     done = length = 0
-    for term in plan.finder.find(text):
-        before, mask = text[done : term.start], token or plan.masks[term.rank]
+    for term in finder.find(text):
+        before, mask = text[done : term.start], token or masks[term.rank]
         start = length + len(before)
         length = start + len(mask)
         pieces += (before, mask)
         spans.append((start, length))
         done = term.end
     return MaskedText("".join((*pieces, text[done:])), tuple(spans))
+
+
+# Texts of one prompt share their mentions; BOLD has 7,133 entities with several texts each, in order.
+@lru_cache(maxsize=512)
+def _prepare_search(mentions: tuple[Mention, ...]) -> tuple[TermSearcher, list[Mask]]:
+    """What finds the mentions, and the mask of each of its terms."""
+    wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
+    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
+    terms = [SearchTerm(mention.text, mention.whole_word) for mention in ordered]
+    return TermSearcher(terms), [mention.mask for mention in ordered]
 
 
 MaskOption = Literal["none", "paper"]

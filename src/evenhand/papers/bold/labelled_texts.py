@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.core.records import Estimate, Mention
 from evenhand.papers.replication_pages import PaperTable, add_published
-from evenhand.stats.contrasts import clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_gap
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.results import Difference
 from evenhand.store.run import Run
@@ -81,7 +81,8 @@ def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
 
 def label_gap(a: pl.DataFrame, b: pl.DataFrame, column: str, label: str) -> Difference:
     """The share of a label in ``a`` minus that in ``b``."""
-    return clustered_proportion_difference(*label_hits(a, column, label), *label_hits(b, column, label))
+    hits = *label_hits(a, column, label), *label_hits(b, column, label)
+    return clustered_gap(*hits, is_share=True)[0]
 
 
 def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray, np.ndarray]:

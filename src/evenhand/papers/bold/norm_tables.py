@@ -20,7 +20,7 @@ from evenhand.papers.bold.labelled_texts import (
     stack_rows,
 )
 from evenhand.papers.replication_pages import PaperTable, load_published
-from evenhand.stats.contrasts import clustered_omnibus, clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_gap, clustered_omnibus
 from evenhand.stats.hypothesis_tests import chi_square, two_proportions
 from evenhand.stats.results import Difference, Omnibus, TestResult
 
@@ -127,7 +127,7 @@ def _test(texts: pl.DataFrame, over: str, column: str, label: str, section: str,
     if section == "6.1.2":
         sides = [label_hits(known.filter(pl.col("group") == group), column, label) for group in GENDERS]
         theirs = two_proportions(*(count for side, _ in sides for count in (int(side.sum()), side.size)))
-        ours = clustered_proportion_difference(*sides[0], *sides[1])
+        ours = clustered_gap(*sides[0], *sides[1], is_share=True)[0]
         question, test = "male against female, sources pooled", theirs.method
     else:
         counts = [
