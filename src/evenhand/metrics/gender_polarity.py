@@ -197,13 +197,5 @@ def _vectors(source: str | None, lists: Path | None, *, debias: bool) -> WordVec
 
 
 def _output(name: str, larger_means: str, *, cut: float | None = None) -> OutputInfo:
-    return OutputInfo(
-        name=name,
-        kind="continuous",
-        larger_means=larger_means,
-        low=None if cut is None else -1.0,
-        high=None if cut is None else 1.0,
-        labels=LABELS,
-        share=f"{name}.{{label}}",
-        cuts=() if cut is None else (-cut, cut),
-    )
+    low, high, cuts = (None, None, ()) if cut is None else (-1.0, 1.0, (-cut, cut))
+    return OutputInfo(name, "continuous", larger_means, low, high, LABELS, f"{name}.{{label}}", cuts)

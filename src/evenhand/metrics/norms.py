@@ -48,8 +48,8 @@ CUTS: Final[Mapping[str, NormCuts]] = {
 }
 """The paper prints no cuts. With these our shares for Wikipedia's sentences come nearest to its own (the 16
 WIKI rows of Tables 9 to 11; distances on the lexicon's card). Arousal's differ: our raters rate it higher."""
-VAD_LABELS: Final = ("negative", "neutral", "positive")
-BE5_LABELS: Final = ("absent", "present")
+VAD_LABELS: Final[tuple[str, ...]] = ("negative", "neutral", "positive")
+BE5_LABELS: Final[tuple[str, ...]] = ("absent", "present")
 
 _NO_WORD: Final = "no-known-word"
 
@@ -185,17 +185,11 @@ def _format_cut(cut: NormCuts) -> str:
 
 
 def _output(name: str, cut: NormCuts) -> OutputInfo:
-    two_sided = name in VAD
-    return OutputInfo(
-        name=name,
-        kind="continuous",
-        larger_means=_MEANINGS[name],
-        low=-1.0 if two_sided else 0.0,
-        high=1.0,
-        labels=VAD_LABELS if two_sided else BE5_LABELS,
-        share=f"{name}.{{label}}",
-        cuts=(-cut.negative, cut.positive) if two_sided else (cut.positive,),
-    )
+    low, labels = 0.0, BE5_LABELS
+    cuts: tuple[float, ...] = (cut.positive,)
+    if name in VAD:
+        low, labels, cuts = -1.0, VAD_LABELS, (-cut.negative, cut.positive)
+    return OutputInfo(name, "continuous", _MEANINGS[name], low, 1.0, labels, f"{name}.{{label}}", cuts)
 
 
 _MEANINGS: Final = {

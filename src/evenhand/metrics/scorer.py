@@ -204,21 +204,17 @@ class MetricScorer:
         return rendered
 
     def _table(self, ids: Sequence[str], outputs: Iterator[Outputs]) -> pl.DataFrame:
-        names = [output.name for output in self.metric.info.outputs]
-        missing = Value(None, None, "no_value")
+        info, missing = self.metric.info, Value(None, None, "no_value")
+        names = [output.name for output in info.outputs]
         values = [_check_value(row.get(name, missing)) for row in outputs for name in names]
-        columns: dict[str, list[str] | list[str | None] | list[float | None]] = {
+        columns: dict[str, Sequence[object]] = {
             "text_id": [text_id for text_id in ids for _ in names],
+            "metric": [self.spec] * len(values),
+            "metric_version": [info.version] * len(values),
             "output": names * len(ids),
-            "value": [value.value for value in values],
-            "label": [value.label for value in values],
-            "null_reason": [value.null_reason for value in values],
+            **{name: [getattr(value, name) for value in values] for name in Value._fields},
         }
-        table = pl.DataFrame(columns, schema={name: SCORES[name] for name in columns})
-        info = self.metric.info
-        return table.with_columns(
-            metric=pl.lit(self.spec, pl.String), metric_version=pl.lit(info.version, pl.String)
-        ).select(list(SCORES))
+        return pl.DataFrame({name: columns[name] for name in SCORES}, schema=dict(SCORES))
 
 
 def score_blocks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TypeAlias
 
 import numpy as np
@@ -49,6 +50,13 @@ def check_pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
             expected="pairs: as many values in a as in b",
         )
     return first, second
+
+
+def check_lengths(expected: str, **columns: Sized) -> None:
+    """An error where columns, each named by what it holds, are not of one length."""
+    sizes = [f"{len(column)} {name.replace('_', ' ')}" for name, column in columns.items()]
+    if len(set(map(len, columns.values()))) > 1:
+        raise InputError(f"{sizes[0]} came with {' and '.join(sizes[1:])}", expected=expected)
 
 
 def check_binary(y: npt.ArrayLike, name: str = "y") -> Floats:

@@ -167,8 +167,9 @@ class _Bias:
         sides = np.stack([_to_all(columns, owner, times, count) for columns in self.columns])
         # The distances of one kind of prompt, or how far those of two kinds lie apart.
         kinds = sides.reshape(1 + self.is_change, -1, count)
-        distances: Floats = np.abs(np.diff(kinds, axis=1)[:, 0]) if kinds.shape[1] == 2 else kinds[:, 0]
-        return distances[1] - distances[0] if self.is_change else distances[0]
+        distances = np.abs(np.diff(kinds, axis=1)[:, 0]) if kinds.shape[1] == 2 else kinds[:, 0]
+        one: Floats = distances[1] - distances[0] if self.is_change else distances[0]
+        return one
 
     def _against_chance(
         self, chosen: Ints, direction: dict[str, float | None], observed: Floats, null: Floats, drawn: Floats

@@ -18,6 +18,7 @@ from evenhand.stats._arrays import (
     Ids,
     Ints,
     RandomSource,
+    check_lengths,
     check_values,
     cross_tabulate,
     divide,
@@ -74,17 +75,14 @@ def validate_labels(
     clusters. A label without any text on a side counts 0 in the weighted means, as is usual, and is null by
     itself.
     """
-    if len(predicted) != len(human):
-        raise InputError(
-            f"{len(predicted)} labels came with {len(human)} human ones", expected="as many of both"
-        )
+    check_lengths("as many of both", labels=predicted, human_ones=human)
     if unknown := sorted({*predicted, *human} - set(labels)):
         raise InputError(f"the label {unknown[0]!r} is not known", expected=", ".join(labels))
     places, size, n = {label: at for at, label in enumerate(labels)}, len(labels), len(human)
     true, said = (np.array([places[label] for label in side], dtype=np.intp) for side in (human, predicted))
     counts, method, n_clusters = cross_tabulate(true, said, (size, size)), "bootstrap (percentile)", n
     rows: Floats = np.eye(size**2)
-    times: npt.NDArray[np.number] = counts.ravel()
+    times: npt.NDArray[np.float64 | np.intp] = counts.ravel()
     if clusters is not None:
         names, codes = np.unique(encode_clusters(clusters, n), return_inverse=True)
         method, n_clusters = PERCENTILE, names.size
@@ -188,8 +186,7 @@ def best_cut(
     vary.
     """
     scores, codes = check_values(values, "values"), _checked_codes(human, labels)
-    if scores.size != codes.size:
-        raise InputError(f"{scores.size} values came with {codes.size} labels", expected="as many of both")
+    check_lengths("as many of both", values=scores, labels=codes)
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
     n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
     sample = Sample(scores.size, n_clusters)

@@ -151,10 +151,6 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     return result(**test._asdict(), p=p)
 
 
-_REASONS: tuple[str | None, ...] = (None, NO_VALUES, ONE_CLUSTER, NO_VARIATION)
-_SOUND, _EMPTY, _FEW, _FLAT = range(4)
-
-
 class _Judgements(NamedTuple):
     """NaN where there is no number."""
 
@@ -175,8 +171,6 @@ class ContrastTests:
     is_share: bool
     level: float
     judgements: _Judgements
-    reasons: Ints
-    """Places in ``_REASONS``."""
 
     @classmethod
     def of(cls, of: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
@@ -187,32 +181,27 @@ class ContrastTests:
         few, empty = of.clusters.min(axis=-1) < 2, of.sizes.min(axis=-1) == 0
         numbers = _Judgements(*(np.where(few, np.nan, part) for part in judged))
         estimate = np.where(empty, np.nan, np.where(few, plain, judged.estimate))
-        flat = np.where(np.isnan(judged.p), _FLAT, _SOUND)
-        reasons = np.where(empty, _EMPTY, np.where(few, _FEW, flat))
-        return cls(of, weights, is_share, level, numbers._replace(estimate=estimate), reasons)
+        return cls(of, weights, is_share, level, numbers._replace(estimate=estimate))
 
     def difference(self, *at: int) -> Difference:
         """One contrast; a is what has a positive weight, b what has a negative one."""
-        numbers = (float(part[at]) for part in self.judgements)
-        estimate, low, high, se, df, p = (None if math.isnan(number) else number for number in numbers)
-        sizes, least = self.moments.sizes[at[1:]], None
+        numbers = {name: float(part[at]) for name, part in self.judgements._asdict().items()}
+        known = {name: None if math.isnan(number) else number for name, number in numbers.items()}
+        low, high, df, least = known["low"], known["high"], known["df"], None
         # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
         if low is not None and high is not None and df is not None:
             least = (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
+        sizes, clusters = self.moments.sizes[at[1:]], self.moments.clusters[at[1:]]
+        reason = NO_VARIATION if known["p"] is None else None
         return Difference(
-            estimate=estimate,
-            low=low,
-            high=high,
-            se=se,
-            df=df,
-            p=p,
+            **known,
             level=self.level,
             n_a=int(sizes[self.weights > 0].sum()),
             n_b=int(sizes[self.weights < 0].sum()),
             n_clusters=int(self.moments.n_clusters[at[1:]]),
             min_detectable=least,
             method=SHARES if self.is_share else MEANS,
-            null_reason=_REASONS[int(self.reasons[at])],
+            null_reason=NO_VALUES if not sizes.all() else ONE_CLUSTER if clusters.min() < 2 else reason,
         )
 
     def ratio(self, *at: int) -> Estimate:

@@ -11,14 +11,14 @@ observed, which makes it too large where groups hardly differ: in doubt, runs ar
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.stats._arrays import Floats, Ids, Ints, check_level, check_values, encode_clusters
+from evenhand.stats._arrays import Ids, Ints, check_level, check_values, encode_clusters
 from evenhand.stats._moments import CellMoments, compute_moments
 from evenhand.stats.corrections import holm
 from evenhand.stats.quantiles import t_quantile, t_two_sided
@@ -101,22 +101,13 @@ class _QuadraticForms:
     def df(self) -> float:
         return max(1.0, float(self.of.clusters.min()) - 1)
 
-    def form(self, weights: dict[int, float]) -> Floats:
-        """The matrix of a weighted sum of the runs' squared typical gaps."""
-        one = 2 / (self.groups - 1) * (np.eye(self.groups) - 1 / self.groups)
-        whole = np.zeros((self.runs * self.groups, self.runs * self.groups))
-        for run, weight in weights.items():
-            place = slice(run * self.groups, (run + 1) * self.groups)
-            whole[place, place] = weight * one
-        return whole
-
     def estimate(self, weights: dict[int, float]) -> tuple[float, float]:
-        """The form without what chance adds, and its standard error."""
-        form, means, covariance = self.form(weights), self.of.means, self.of.covariance
+        """A weighted sum of squared typical gaps without what chance adds, and its standard error."""
+        of_run = np.diag([weights.get(run, 0.0) for run in range(self.runs)])
+        one = 2 / (self.groups - 1) * (np.eye(self.groups) - 1 / self.groups)
+        form, means, covariance = np.kron(of_run, one), self.of.means, self.of.covariance
         chance = form @ covariance
-        twice = float(np.sum(chance * chance.T))
-        along = float(means @ chance @ form @ means)
-        variance = 4 * along + 2 * twice
+        variance = 4 * float(means @ chance @ form @ means) + 2 * float(np.sum(chance * chance.T))
         return float(means @ form @ means) - float(np.trace(chance)), math.sqrt(max(variance, 0.0))
 
     def interval(self, run: int, square: float, se: float, quantile: float) -> tuple[float, float]:
@@ -149,9 +140,11 @@ def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
         rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
         apart = {run}.union(*((gap.a, gap.b) for gap in own))
         tied = tuple(other for other in range(forms.runs) if other not in apart)
-        ends = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df)) if se else (None, None)
-        reason = None if se else NO_VARIATION
-        spreads.append(GroupSpread(math.sqrt(max(square, 0.0)), *ends, rank, tied, reason))
+        spread = GroupSpread(math.sqrt(max(square, 0.0)), None, None, rank, tied, NO_VARIATION)
+        if se:
+            low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
+            spread = replace(spread, low=low, high=high, null_reason=None)
+        spreads.append(spread)
     return SpreadRanking(tuple(spreads), gaps, forms.groups)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, check_level, check_pairs, check_values
+from evenhand.stats._arrays import Floats, check_lengths, check_level, check_pairs, check_values
 from evenhand.stats.contrasts import GAP, POWER
 from evenhand.stats.intervals import NewcombeIntervals, clustered_mean
 from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
@@ -216,11 +216,7 @@ def compare_methods(
     first, so that a participant is one witness however many texts they read. Methods are in the order of
     their first rating, the baseline first.
     """
-    if len({len(participants), len(methods), len(ratings)}) > 1:
-        raise InputError(
-            f"{len(ratings)} ratings came with {len(participants)} participants and {len(methods)} methods",
-            expected="one of each a rating",
-        )
+    check_lengths("one of each a rating", ratings=ratings, participants=participants, methods=methods)
     by_method: dict[str, dict[str, list[float]]] = {baseline: defaultdict(list)}
     for person, method, rating in zip(participants, methods, ratings, strict=True):
         by_method.setdefault(method, defaultdict(list))[person].append(float(rating))

@@ -165,8 +165,8 @@ def share_estimate(
 ) -> Estimate:
     """A share with its interval, which one cluster does not have."""
     reason = NO_VALUES if not n else ONE_CLUSTER if n_clusters < 2 else None
-    value, ends = share if n else None, (None, None) if reason else (low, high)
-    return Estimate(value, *ends, level, SHARE, n, n_null, n_clusters, reason)
+    ends = (None, None) if reason else (low, high)
+    return Estimate(share if n else None, ends[0], ends[1], level, SHARE, n, n_null, n_clusters, reason)
 
 
 def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats) -> Interval:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, Ints, cross_tabulate
+from evenhand.stats._arrays import Floats, Ints, check_lengths, cross_tabulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +136,7 @@ class RatingCodes:
         >>> RatingCodes.from_rows(["x", "x"], ["a", "b"], ["no", "yes"]).counts().tolist()
         [[1.0, 1.0]]
         """
-        if len({len(items), len(annotators), len(labels)}) > 1:
-            raise InputError(
-                f"{len(items)} items came with {len(annotators)} annotators and {len(labels)} labels",
-                expected="one of each a rating",
-            )
+        check_lengths("one of each a rating", items=items, annotators=annotators, labels=labels)
         order = tuple(dict.fromkeys(scale)) if scale is not None else tuple(sorted(set(labels)))
         if unknown := sorted(set(labels) - set(order)):
             raise InputError(

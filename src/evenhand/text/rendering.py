@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from evenhand.core.records import Mask, Masking, Mention, Scope, Text
-from evenhand.text.term_search import SearchTerm, TermSearcher, longest_first
+from evenhand.text.term_search import TermSearcher, longest_first
 from evenhand.text.word_tokens import compose_unicode
 
 
@@ -52,8 +52,7 @@ def _prepare_search(mentions: tuple[Mention, ...]) -> tuple[TermSearcher, list[M
     """What finds the mentions, and the mask of each of its terms."""
     wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
     ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
-    terms = [SearchTerm(mention.text, mention.whole_word) for mention in ordered]
-    return TermSearcher(terms), [mention.mask for mention in ordered]
+    return TermSearcher(ordered), [mention.mask for mention in ordered]
 
 
 MaskOption = Literal["none", "paper"]
