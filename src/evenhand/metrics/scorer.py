@@ -132,15 +132,31 @@ class MetricScorer:
         return tally
 
     def _block(self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], tally: ScoringStats) -> _TextBlock:
-        ids = rows["id"].to_list()
+        ids, info = rows["id"].to_list(), self.metric.info
         texts: list[Text | None] = []
         failures: list[str | None] = []
         for prompt_id, text, failure in rows.select("prompt_id", "text", "failure").iter_rows():
-            left_out = self._is_outside(prompts[prompt_id], tally) and self.has_limits
-            texts.append(self._render(prompts[prompt_id], None if left_out else text, tally))
+            prompt = prompts[prompt_id]
+            groups = self.limits.get(prompt.suite)
+            is_outside = groups is not None and not any(
+                group.name in groups.get(group.axis, ()) for group in prompt.groups
+            )
+            tally.outside += is_outside
+            left_out, rendered = is_outside and self.has_limits, None
+            if text is not None and not left_out:
+                rendered = render_text(
+                    prompt.text,
+                    text,
+                    scope=info.scope,
+                    masking=info.masking,
+                    mentions=prompt.mentions,
+                    mask_option=self.mask,
+                )
+                tally.unmasked += info.masking != "none" and not rendered.masks
+            texts.append(rendered)
             failures.append(failure or (OUTSIDE_GROUPS if left_out else None))
         strings: list[Json] = [text.text if text else None for text in texts]
-        key = digest([self.spec, self.metric.info.identity(), list(ids), strings, list(failures)])
+        key = digest([self.spec, info.identity(), list(ids), strings, list(failures)])
         return _TextBlock(key, ids, texts, failures)
 
     def _read_cache(self, block: _TextBlock, tally: ScoringStats) -> _TextBlock:
@@ -179,29 +195,6 @@ class MetricScorer:
             for text, failure in zip(block.texts, block.failures, strict=True)
         )
         self.folder.write_shard(STAGE, block.key, self._table(block.ids, outputs))
-
-    def _is_outside(self, prompt: Prompt, tally: ScoringStats) -> bool:
-        groups = self.limits.get(prompt.suite)
-        is_outside = groups is not None and not any(
-            group.name in groups.get(group.axis, ()) for group in prompt.groups
-        )
-        tally.outside += is_outside
-        return is_outside
-
-    def _render(self, prompt: Prompt, text: str | None, tally: ScoringStats) -> Text | None:
-        if text is None:
-            return None
-        info = self.metric.info
-        rendered = render_text(
-            prompt.text,
-            text,
-            scope=info.scope,
-            masking=info.masking,
-            mentions=prompt.mentions,
-            mask_option=self.mask,
-        )
-        tally.unmasked += info.masking != "none" and not rendered.masks
-        return rendered
 
     def _table(self, ids: Sequence[str], outputs: Iterator[Outputs]) -> pl.DataFrame:
         info, missing = self.metric.info, Value(None, None, "no_value")

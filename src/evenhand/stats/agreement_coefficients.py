@@ -24,13 +24,7 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats.bootstrap import (
-    PERCENTILE,
-    Resampling,
-    ResamplingOptions,
-    bootstrap_interval,
-    ratio_of_sums,
-)
+from evenhand.stats.bootstrap import Resampling, ResamplingOptions, ratio_of_sums
 from evenhand.stats.label_scales import RatingCodes
 from evenhand.stats.quantiles import t_two_sided
 from evenhand.stats.results import NO_VARIATION
@@ -111,9 +105,7 @@ def spearman(
         return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else None
 
     reason = NO_VARIATION if first.size > 1 else "fewer than two values"
-    return bootstrap_interval(
-        correlation, codes, method=f"Spearman's rho, {PERCENTILE}", reason=reason, **how
-    )
+    return Resampling(**how).estimate_rows(correlation, codes, name="Spearman's rho", reason=reason)
 
 
 def rank_correlation(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, check_level, check_values
+from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, check_lengths, check_level, check_values
 from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.quantiles import normal_quantile, t_quantile
 from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
@@ -245,10 +245,10 @@ def _build_bias(
         values = [rows @ directions for rows in points]
     sizes = [len(y) for y in values]
     names, options = np.unique(
-        _code_jointly([side[1] for side in given], sizes, "options"), return_inverse=True
+        _code_jointly([side[1] for side in given], values, "options"), return_inverse=True
     )
     words, keywords = np.unique(
-        _code_jointly([side[2] for side in given], sizes, "keywords"), return_inverse=True
+        _code_jointly([side[2] for side in given], values, "keywords"), return_inverse=True
     )
     owner = np.zeros(words.size, dtype=np.int64)
     owner[keywords] = options
@@ -264,13 +264,10 @@ def _build_bias(
     return _Bias(stacked, options, keywords, columns, owner, labels, check_level(level), is_change)
 
 
-def _code_jointly(columns: Sequence[Ids], sizes: Sequence[int], what: str) -> np.ndarray:
+def _code_jointly(columns: Sequence[Ids], values: Sequence[Floats], what: str) -> np.ndarray:
     arrays = [np.asarray(column).astype(str) for column in columns]
-    for array, size in zip(arrays, sizes, strict=True):
-        if array.shape != (size,):
-            raise InputError(
-                f"{size} values came with {array.size} {what}", expected=f"{what} for every value"
-            )
+    for array, own in zip(arrays, values, strict=True):
+        check_lengths(f"{what} for every value", values=own, **{what: array})
     return np.concatenate(arrays)
 
 

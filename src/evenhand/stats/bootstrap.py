@@ -67,31 +67,6 @@ def cluster_bootstrap_mean(
     return estimate_mean(y, clusters, accelerate, method=method, level=level, n_null=n_null)
 
 
-def bootstrap_interval(
-    statistic: Callable[[Ints], float | None],
-    clusters: npt.ArrayLike,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
-    method: str = PERCENTILE,
-    reason: str = NO_VALUES,
-) -> Estimate:
-    """Any number of a set of rows, with a percentile interval over resampled clusters.
-
-    ``statistic`` gets row positions and gives the number, or None where those rows have none. The
-    percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
-    resamples lie above it: its interval shows precision, and is no test of "no distance".
-    """
-    codes = encode_clusters(clusters, np.asarray(clusters).size)
-    value, n_clusters = statistic(np.arange(codes.size)) if codes.size else None, np.unique(codes).size
-    drawn = [] if n_clusters < 2 else map(statistic, resample_clusters(codes, rng=rng, resamples=resamples))
-    draws = np.array([number for number in drawn if number is not None])
-    return percentile_estimate(
-        value, draws, resamples, Sample(codes.size, n_clusters), level=level, method=method, reason=reason
-    )
-
-
 class Sample(NamedTuple):
     """What an estimate is of."""
 
@@ -142,15 +117,39 @@ class ResamplingOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How a number that follows from sums over items or clusters is resampled.
+    """How a number is resampled.
 
-    The number is a ``statistic`` of the column sums of a table of rows: it gets sums (draws x columns) and
-    gives one number a draw, NaN where there is none.
+    One that follows from sums over items or clusters is a ``statistic`` of the column sums of a table of
+    rows: it gets sums (draws x columns) and gives one number a draw, NaN where there is none.
     """
 
     rng: RandomSource
     resamples: int = 2_000
     level: float = 0.95
+
+    def estimate_rows(
+        self,
+        statistic: Callable[[Ints], float | None],
+        clusters: npt.ArrayLike,
+        *,
+        name: str,
+        reason: str = NO_VALUES,
+    ) -> Estimate:
+        """Any number of a set of rows, with a percentile interval over resampled clusters.
+
+        ``statistic`` gets row positions and gives the number, or None where those rows have none. The
+        percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
+        resamples lie above it: its interval shows precision, and is no test of "no distance".
+        """
+        codes = encode_clusters(clusters, np.asarray(clusters).size)
+        value, n_clusters = statistic(np.arange(codes.size)) if codes.size else None, np.unique(codes).size
+        resamples = resample_clusters(codes, rng=self.rng, resamples=self.resamples)
+        drawn = [] if n_clusters < 2 else map(statistic, resamples)
+        draws = np.array([number for number in drawn if number is not None])
+        sample, method = Sample(codes.size, n_clusters), f"{name}, {PERCENTILE}"
+        return percentile_estimate(
+            value, draws, self.resamples, sample, level=self.level, method=method, reason=reason
+        )
 
     def estimate_items(
         self,

@@ -176,7 +176,6 @@ def best_cut(
     *,
     labels: int,
     rng: RandomSource,
-    folds: int = FOLDS,
     resamples: int = 500,
     level: float = 0.95,
 ) -> BestCut:
@@ -185,7 +184,12 @@ def best_cut(
     Folds and resamples are of whole clusters. Everything is null with a reason where values or labels do not
     vary.
     """
-    scores, codes = check_values(values, "values"), _checked_codes(human, labels)
+    scores, codes = check_values(values, "values"), np.asarray(human, dtype=np.intp)
+    if labels not in (2, 3) or (codes.size and not 0 <= codes.min() <= codes.max() < labels):
+        raise InputError(
+            f"{labels} labels with codes from {codes.min(initial=0)} to {codes.max(initial=0)}",
+            expected="2 or 3 labels, coded from 0 upwards",
+        )
     check_lengths("as many of both", values=scores, labels=codes)
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
     n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
@@ -201,7 +205,7 @@ def best_cut(
     generator, every = np.random.default_rng(rng), np.arange(scores.size)
     fits = texts.confusions(every)
     kappas, hits = cohens_kappa(fits), _accuracies(fits)
-    best, used = _middle_of_best(kappas), min(folds, n_clusters)
+    best, used = _middle_of_best(kappas), min(FOLDS, n_clusters)
     predicted = texts.predict(np.full(scores.size, best))
     deals = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
     held_out = np.stack([texts.table(deal, every) for deal in deals])
@@ -318,13 +322,3 @@ def _middle_of_best(kappas: Floats) -> int:
     known = np.nan_to_num(kappas, nan=-np.inf)
     best = np.flatnonzero(known >= known.max() - 1e-12)
     return int(best[(best.size - 1) // 2])
-
-
-def _checked_codes(human: npt.ArrayLike, labels: int) -> Ints:
-    codes = np.asarray(human, dtype=np.intp)
-    if labels not in (2, 3) or (codes.size and (codes.min() < 0 or codes.max() >= labels)):
-        raise InputError(
-            f"{labels} labels with codes from {codes.min(initial=0)} to {codes.max(initial=0)}",
-            expected="2 or 3 labels, coded from 0 upwards",
-        )
-    return codes

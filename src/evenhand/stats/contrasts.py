@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from evenhand.stats._arrays import (
     encode_jointly,
 )
 from evenhand.stats._moments import CellMoments, ClusterTable, compute_moments
-from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, estimate_shares, share_estimate
+from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, share_estimates
 from evenhand.stats.quantiles import f_upper_tail, t_lower_tails, t_quantile, t_quantiles
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
 
@@ -213,12 +213,7 @@ class ContrastTests:
 
     def shares(self, output: int) -> list[Estimate]:
         """The share of the first cell of each set, as `clustered_proportion` has it."""
-        of = self.moments.select(output)
-        rows = zip(*estimate_shares(of, self.level), of.sizes[:, 0], of.clusters[:, 0], strict=True)
-        return [
-            share_estimate(*map(float, ends), n=int(n), n_clusters=int(n_clusters), level=self.level)
-            for *ends, n, n_clusters in rows
-        ]
+        return share_estimates(self.moments.select(output), self.level)
 
 
 def _judge_means(of: CellMoments, weights: Floats, level: float) -> _Judgements:
@@ -268,12 +263,6 @@ class GapLayout:
         _, clusters = np.unique(self.clusters, return_inverse=True)
         return ClusterTable.of(self.groups, clusters, self.n_groups)
 
-    @property
-    def _gaps(self) -> Iterable[tuple[Ints, ClusterTable]]:
-        if self.n_groups * self._sums.n.size <= _MOST_CACHED:
-            return self._cached_gaps
-        return map(self._gap, range(self.n_groups))
-
     @cached_property
     def _cached_gaps(self) -> list[tuple[Ints, ClusterTable]]:
         return [self._gap(group) for group in range(self.n_groups)]
@@ -294,8 +283,10 @@ class GapLayout:
             of_output[:] = self._sums.sum_pairs(row[None] - mean)
         step = max(1, _BLOCK // max(1, self._sums.n.size))
         blocks = [slice(at, at + step) for at in range(0, max(1, len(values)), step)]
+        is_small = self.n_groups * self._sums.n.size <= _MOST_CACHED
+        tables = self._cached_gaps if is_small else map(self._gap, range(self.n_groups))
         gaps = []
-        for group, (used, table) in enumerate(self._gaps):
+        for group, (used, table) in enumerate(tables):
             ends = (low[:, group], high[:, group])
             parts = [
                 table.moments(table.sum_pairs(totals[at, used]), centre[at], *(end[at] for end in ends))

@@ -99,7 +99,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95
     mean = float(differences.mean()) if n else None
     if mean is None or n < 2:
         return result(estimate=mean, null_reason="one pair" if n else NO_VALUES)
-    if is_constant(differences, first, second):
+    if float(np.ptp(_drop_rounding(differences, first, second))) == 0:
         return result(
             estimate=mean, df=n - 1, null_reason=SAME_DIFFERENCE if differences.any() else NO_VARIATION
         )
@@ -134,11 +134,6 @@ def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     how = "exact" if n <= 50 and not has_ties else "asymptotic"
     test = signed_rank(differences, zero_method="pratt", method=how)
     return result(statistic=float(test.statistic), p=float(test.pvalue))
-
-
-def is_constant(differences: Floats, *sides: npt.NDArray[np.float64]) -> bool:
-    """Whether differences are the same but for the rounding of the values they were taken from."""
-    return float(np.ptp(_drop_rounding(differences, *sides))) == 0
 
 
 def _drop_rounding(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floats:

@@ -77,8 +77,7 @@ def clustered_proportion(
     codes = encode_clusters(clusters, values.size)
     check_level(level)
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    numbers = map(float, estimate_shares(of, level))
-    return share_estimate(*numbers, n=values.size, n_clusters=int(of.n_clusters), level=level, n_null=n_null)
+    return share_estimates(of, level, n_null=n_null)[0]
 
 
 def clustered_mean(
@@ -148,25 +147,29 @@ def estimate_ratio(of: CellMoments, level: float) -> Estimate:
     return estimate(ratio, ratio / factor, ratio * factor)
 
 
-def estimate_shares(of: CellMoments, level: float) -> tuple[Floats, Floats, Floats]:
-    """The share of the first cell and the ends of `clustered_proportion`'s interval; NaN if it is empty."""
+def share_estimates(of: CellMoments, level: float, *, n_null: int = 0) -> list[Estimate]:
+    """The share of the first cell of every set with `clustered_proportion`'s interval.
+
+    One cluster has no interval.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         known = effective_sizes(of.shares, of.sizes, of.kish, of.variances)
         share, size = of.shares[..., 0], np.where(of.shares % 1 == 0, of.kish, known)[..., 0]
         df = np.broadcast_to(1 / of.sizes[..., 0] ** 2 / of.design[..., 0, 0], share.shape)
         plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, of.own_df(df)[..., 0]))
-        low = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
-        high = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
-    return share, low, high
-
-
-def share_estimate(
-    share: float, low: float, high: float, *, n: int, n_clusters: int, level: float, n_null: int = 0
-) -> Estimate:
-    """A share with its interval, which one cluster does not have."""
-    reason = NO_VALUES if not n else ONE_CLUSTER if n_clusters < 2 else None
-    ends = (None, None) if reason else (low, high)
-    return Estimate(share if n else None, ends[0], ends[1], level, SHARE, n, n_null, n_clusters, reason)
+        lows = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
+        highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
+    columns = (share, lows, highs, of.sizes[..., 0].astype(int), of.clusters[..., 0])
+    estimates = []
+    for value, low, high, n, n_clusters in zip(
+        *(np.atleast_1d(one).tolist() for one in columns), strict=True
+    ):
+        reason = NO_VALUES if not n else ONE_CLUSTER if n_clusters < 2 else None
+        ends = (None, None) if reason else (low, high)
+        estimates.append(
+            Estimate(value if n else None, *ends, level, SHARE, n, n_null, n_clusters, null_reason=reason)
+        )
+    return estimates
 
 
 def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats) -> Interval:

@@ -16,7 +16,16 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Bools, Floats, Ids, Ints, check_pairs, divide, encode_clusters
+from evenhand.stats._arrays import (
+    Bools,
+    Floats,
+    Ids,
+    Ints,
+    check_binary,
+    check_pairs,
+    divide,
+    encode_clusters,
+)
 from evenhand.stats.bootstrap import Resampling, ResamplingOptions, ratio_of_sums
 from evenhand.stats.hypothesis_tests import paired_difference, wilcoxon
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, Difference, PointEstimate, TestResult
@@ -105,7 +114,7 @@ def demographic_parity(
 
     Over pairs that truly have the class, it is equal opportunity. Null where neither group has a hit.
     """
-    first, second = _hits(hits_a), _hits(hits_b)
+    first, second = check_binary(hits_a, "a"), check_binary(hits_b, "b")
     if first.size != second.size:
         raise InputError(
             f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
@@ -193,13 +202,6 @@ def _friedman(values: Floats) -> TestResult:
 
     test = friedmanchisquare(*values.T)
     return result(statistic=float(test.statistic), df=float(groups - 1), p=float(test.pvalue))
-
-
-def _hits(values: npt.ArrayLike) -> Floats:
-    hits = np.asarray(values, dtype=np.float64)
-    if hits.ndim != 1 or not np.isin(hits, (0.0, 1.0)).all():
-        raise InputError(f"hits of shape {hits.shape}", expected="one true or false a pair")
-    return hits
 
 
 def _codes(first: npt.ArrayLike, second: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:

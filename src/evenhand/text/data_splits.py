@@ -63,7 +63,14 @@ def divide_texts(
             held_out += groups[index]
             room = {label: left - wanted[label] for label, left in room.items()}
     split = TextSplit(sorted(set(range(len(texts))) - set(held_out)), sorted(held_out))
-    _check_labels(split, labels)
+    sides = [{labels[place] for place in places} for places in split]
+    for label in dict.fromkeys(labels):
+        if not all(label in side for side in sides):
+            raise InputError(
+                f"the texts of the label {label!r} are too few, or too much alike, to hold some of them out",
+                expected="several different texts a label",
+                fix="add texts, or name texts to test on with --valid",
+            )
     return split
 
 
@@ -105,15 +112,3 @@ def _pairs(texts: Sequence[str], similar: float) -> Iterator[tuple[int, int]]:
                 yield place, other
         for shingle in prefix:
             index[shingle].append(place)
-
-
-def _check_labels(split: TextSplit, labels: Sequence[str]) -> None:
-    train = {labels[place] for place in split.train}
-    held_out = {labels[place] for place in split.held_out}
-    for label in dict.fromkeys(labels):
-        if label not in train or label not in held_out:
-            raise InputError(
-                f"the texts of the label {label!r} are too few, or too much alike, to hold some of them out",
-                expected="several different texts a label",
-                fix="add texts, or name texts to test on with --valid",
-            )
