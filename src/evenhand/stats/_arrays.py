@@ -105,7 +105,14 @@ def encode_clusters(ids: Ids, size: int) -> Ints:
         )
     if codes.dtype.kind in "iu" and (not size or (codes.min() >= 0 and codes.max() < 4 * size + 1024)):
         return codes.astype(np.intp, copy=False)
-    return _sorted_codes(codes)
+    plain = np.array(codes.tolist()) if codes.dtype.kind == "O" else codes
+    if plain.dtype.kind not in "iuUb" and plain.size:
+        raise InputError(
+            f"cluster ids of type {plain.dtype}",
+            expected="integers, or strings; no nulls",
+            fix="give rows without a cluster an id of their own",
+        )
+    return np.asarray(np.unique(plain, return_inverse=True)[1], dtype=np.intp)
 
 
 def encode_jointly(ids_a: Ids, size_a: int, ids_b: Ids, size_b: int) -> Ints:
@@ -151,18 +158,6 @@ def cross_tabulate(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Floats:
 
 
 def divide(part: Floats, whole: Floats, known: Bools | None = None) -> Floats:
-    """``part / whole``; NaN where it is not ``known``, or else where ``whole`` is not above 0."""
+    """``part / whole``, NaN where it is not ``known``; by default it is where ``whole`` is above 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0 if known is None else known, part / whole, np.nan)
-
-
-def _sorted_codes(ids: npt.NDArray[np.generic]) -> Ints:
-    plain = np.array(ids.tolist()) if ids.dtype.kind == "O" else ids
-    if plain.dtype.kind not in "iuUb" and plain.size:
-        raise InputError(
-            f"cluster ids of type {plain.dtype}",
-            expected="integers, or strings; no nulls",
-            fix="give rows without a cluster an id of their own",
-        )
-    _, codes = np.unique(plain, return_inverse=True)
-    return np.asarray(codes, dtype=np.intp)

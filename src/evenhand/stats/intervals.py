@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -165,10 +166,8 @@ def share_estimates(of: CellMoments, level: float, *, n_null: int = 0) -> list[E
         *(np.atleast_1d(one).tolist() for one in columns), strict=True
     ):
         reason = NO_VALUES if not n else ONE_CLUSTER if n_clusters < 2 else None
-        ends = (None, None) if reason else (low, high)
-        estimates.append(
-            Estimate(value if n else None, *ends, level, SHARE, n, n_null, n_clusters, null_reason=reason)
-        )
+        estimate = Estimate(value if n else None, low, high, level, SHARE, n, n_null, n_clusters, reason)
+        estimates.append(replace(estimate, low=None, high=None) if reason else estimate)
     return estimates
 
 

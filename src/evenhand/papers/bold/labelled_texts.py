@@ -162,7 +162,7 @@ def _redact(text: str, mentions: Sequence[Mention]) -> str:
     """The text with its masks in brackets; a person's first name and surname alone are masked too."""
     masked = mask_mentions(text, mentions)
     pieces, copied = list[str](), 0
-    for start, end in masked.spans:
+    for start, end in masked.masks:
         pieces += (masked.text[copied:start], f"[{masked.text[start:end]}]")
         copied = end
     whole = "".join((*pieces, masked.text[copied:]))
