@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from tests.classifiers.tiny_classifier import tiny_folder
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classifier_scores import score_texts
+from evenhand.metrics.classifier_scores import ClassifierMetric, OutputRow
 from evenhand.metrics.emotion import Emotion
 from evenhand.metrics.ideology import Ideology
 from evenhand.metrics.regard import Regard
@@ -54,8 +54,14 @@ def test_empty_texts_are_null_and_never_read() -> None:
             assert list(texts) == ["a"]
             return np.array([[0.5]])
 
-    info = MetricInfo("m", "1", (OutputInfo("x", "continuous", "more"),), "A metric.", primary=())
-    rows = score_texts([Text(" "), Text("a")], info, lambda said: {"x": Value(said["yes"])}, Reader())
+    class Metric(ClassifierMetric):
+        info = MetricInfo("m", "1", (), "A metric.", primary=())
+
+        def _row(self, said: Mapping[str, float]) -> OutputRow:
+            return {"x": Value(said["yes"])}
+
+    metric = Metric((OutputInfo("x", "continuous", "more"),), {}, Reader())
+    rows = metric.score([Text(" "), Text("a")])
     assert rows[1]["x"].value == 0.5
     assert rows[0]["x"].null_reason == "empty"
     assert rows[0]["x"].value is None

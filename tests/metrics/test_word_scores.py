@@ -14,7 +14,6 @@ from evenhand.metrics.word_scores import (
     find_words,
     most_extreme_scores,
     precompute_weights,
-    table_averages,
     weighted_averages,
 )
 
@@ -37,8 +36,13 @@ def strongest_slowly(scores: list[float]) -> float:
     return max(scores, key=abs)
 
 
+def averages(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    words = MatchedWords(np.arange(len(scores)), counts, counts > 0)
+    return weighted_averages(precompute_weights(scores[:, None]), words)[:, 0]
+
+
 def average(*scores: float) -> float:
-    return float(weighted_averages(np.array(scores, dtype=float), np.array([len(scores)]))[0])
+    return float(averages(np.array(scores, dtype=float), np.array([len(scores)]))[0])
 
 
 def test_average_by_hand() -> None:
@@ -66,7 +70,7 @@ def flat(batch: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
 @given(_BATCH)
 def test_the_slow_twins_agree(batch: list[list[float]]) -> None:
     scores, counts = flat(batch)
-    assert weighted_averages(scores, counts) == pytest.approx([average_slowly(t) for t in batch], nan_ok=True)
+    assert averages(scores, counts) == pytest.approx([average_slowly(t) for t in batch], nan_ok=True)
     assert most_extreme_scores(scores, counts) == pytest.approx(
         [strongest_slowly(t) for t in batch], nan_ok=True
     )
@@ -74,8 +78,8 @@ def test_the_slow_twins_agree(batch: list[list[float]]) -> None:
 
 @given(_BATCH)
 def test_batches_change_no_bit(batch: list[list[float]]) -> None:
-    together = weighted_averages(*flat(batch))
-    alone = [weighted_averages(*flat([text]))[0] for text in batch]
+    together = averages(*flat(batch))
+    alone = [averages(*flat([text]))[0] for text in batch]
     assert np.array_equal(together, alone, equal_nan=True)
 
 
@@ -84,17 +88,9 @@ def test_tables_of_variables_are_averaged_as_one_variable_is(batch: list[list[fl
     """Two variables, the second the first turned round; one row a word."""
     scores, counts = flat(batch)
     found = MatchedWords(np.arange(len(scores)), counts, counts > 0)
-    averages = table_averages(precompute_weights(np.stack([scores, -scores], axis=1)), found)
-    expected = weighted_averages(scores, counts)
-    assert averages[:, 0] == pytest.approx(expected, nan_ok=True)
-    assert np.array_equal(averages[:, 1], -averages[:, 0], equal_nan=True)
-    alone = [alone_average(text) for text in batch if text]
-    assert alone == averages[counts > 0, 0].tolist()
-
-
-def alone_average(text: list[float]) -> float:
-    found = MatchedWords(np.arange(len(text)), np.array([len(text)]), np.ones(1, dtype=bool))
-    return float(table_averages(precompute_weights(np.array(text)[:, None]), found)[0, 0])
+    both = weighted_averages(precompute_weights(np.stack([scores, -scores], axis=1)), found)
+    assert np.array_equal(both[:, 0], averages(scores, counts), equal_nan=True)
+    assert np.array_equal(both[:, 1], -both[:, 0], equal_nan=True)
 
 
 @given(st.lists(_SCORE, min_size=1, max_size=8))

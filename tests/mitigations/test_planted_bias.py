@@ -26,7 +26,7 @@ from evenhand.mitigations.calibration import Calibration, CalibrationConfig
 from evenhand.mitigations.calibration_steering import CalibrationSteering
 from evenhand.mitigations.debias_gains import typical_gap
 from evenhand.mitigations.word_lists import WordLists, word_list_vectors
-from evenhand.stats.base_rates import OVERALL, SideTexts, bias_change, indirect_bias
+from evenhand.stats.base_rates import OVERALL, SideTexts, base_rate_distances, bias_change
 from evenhand.training.ideology_words import LabelledArticle
 from evenhand.training.train import train as train_head
 
@@ -136,7 +136,7 @@ def vanilla(planted: Planted) -> SideTexts:
 
 
 def test_what_was_planted_is_found_with_its_direction_and_nothing_else(vanilla: SideTexts) -> None:
-    found = indirect_bias(*vanilla, rng=0, permutations=400, resamples=400)
+    found = base_rate_distances([vanilla], rng=0, permutations=400, resamples=400)
     for option, sign in (("east", -1), ("west", 1)):
         bias = found[option]
         assert bias.low is not None
@@ -159,7 +159,7 @@ def test_both_modes_lower_it_and_the_classifier_halves_it(
     planted: Planted, vanilla: SideTexts, mode: str, most: float
 ) -> None:
     after = judged(steered(planted, mode))
-    before = indirect_bias(*vanilla, rng=0, permutations=400, resamples=400)[OVERALL].corrected
+    before = base_rate_distances([vanilla], rng=0, permutations=400, resamples=400)[OVERALL].corrected
     change = bias_change([vanilla], [after], rng=0, permutations=400, resamples=400)[OVERALL]
     assert before is not None
     assert change.estimate is not None

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tests.oracles.terms import TermMatch
 
-from evenhand.core.records import Mask, Mention
-from evenhand.text.rendering import MaskedText
+from evenhand.core.records import Mask, Mention, Text
 
 _QUOTE = "['\u2019\u2018\u02bc]"
 
 
-def mask_slowly(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -> MaskedText:
+def mask_slowly(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -> Text:
     wanted = {mention for mention in mentions if mention.text.strip()}
     ordered = sorted(
         dict.fromkeys(mention for mention in mentions if mention in wanted), key=lambda m: _order(m.text)
@@ -29,7 +28,7 @@ def mask_slowly(text: str, mentions: Sequence[Mention], *, token: Mask | None = 
         pieces += (kept, stand_in)
         spans.append((start, length))
         done = match.end()
-    return MaskedText("".join((*pieces, text[done:])), tuple(spans))
+    return Text("".join((*pieces, text[done:])), tuple(spans))
 
 
 def terms_slowly(terms: Iterable[str], text: str) -> list[TermMatch]:

@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats.bootstrap import bootstrap_interval, cluster_bootstrap_mean, resample_clusters
+from evenhand.stats.bootstrap import Resampling, cluster_bootstrap_mean, resample_clusters
 from evenhand.stats.intervals import clustered_mean
 
 
@@ -109,7 +109,7 @@ def test_resamples_hold_whole_clusters() -> None:
 def test_any_statistic_gets_an_interval() -> None:
     rng = np.random.default_rng(8)
     y, clusters = rng.normal(size=400), np.arange(400) // 2
-    found = bootstrap_interval(lambda rows: float(np.median(y[rows])), clusters, rng=9, resamples=500)
+    found = Resampling(9, 500).estimate_rows(lambda rows: float(np.median(y[rows])), clusters, name="median")
     assert found.value == float(np.median(y))
     assert found.low is not None
     assert found.high is not None
@@ -118,12 +118,12 @@ def test_any_statistic_gets_an_interval() -> None:
 
 
 def test_a_statistic_without_a_value_says_so() -> None:
-    nothing = bootstrap_interval(lambda rows: None, [1, 2, 3], rng=0, resamples=100)
+    nothing = Resampling(0, 100).estimate_rows(lambda rows: None, [1, 2, 3], name="nothing")
     assert (nothing.value, nothing.null_reason) == (None, "no values")
-    lone = bootstrap_interval(lambda rows: 1.0, [1, 1], rng=0, resamples=100)
+    lone = Resampling(0, 100).estimate_rows(lambda rows: 1.0, [1, 1], name="one")
     assert (lone.value, lone.low, lone.null_reason) == (1.0, None, "one cluster")
-    rare = bootstrap_interval(
-        lambda rows: 1.0 if len(set(rows)) == 9 else None, np.arange(9), rng=0, resamples=100
+    rare = Resampling(0, 100).estimate_rows(
+        lambda rows: 1.0 if len(set(rows)) == 9 else None, np.arange(9), name="one"
     )
     assert (rare.value, rare.low, rare.null_reason) == (1.0, None, "too few resamples have a value")
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
 from evenhand.core.errors import InputError
-from evenhand.stats.classification_metrics import confusion_matrix, validate_labels
+from evenhand.stats.classification_metrics import validate_labels
 
 LABELS = ["negative", "neutral", "positive"]
 
@@ -78,8 +78,8 @@ def test_intervals_cover():
 
 def test_bad_input():
     with pytest.raises(InputError, match="the label 'angry' is not known"):
-        confusion_matrix(["angry"], ["neutral"], labels=LABELS)
+        validate_labels(["angry"], ["neutral"], labels=LABELS, rng=0)
     with pytest.raises(InputError, match="1 labels came with 2 human ones"):
-        confusion_matrix(["neutral"], ["neutral", "neutral"], labels=LABELS)
+        validate_labels(["neutral"], ["neutral", "neutral"], labels=LABELS, rng=0)
     nothing = validate_labels([], [], labels=LABELS, rng=0)
     assert nothing.accuracy.value is None

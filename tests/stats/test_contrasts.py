@@ -12,16 +12,12 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from tests.oracles.stats_cr2 import contrast_slowly
 from tests.stats.closeness import same
+from tests.stats.gaps import clustered_difference, clustered_proportion_difference
 
 from evenhand.core.errors import InputError
 from evenhand.stats import contrasts
 from evenhand.stats._moments import compute_moments
-from evenhand.stats.contrasts import (
-    clustered_contrast,
-    clustered_difference,
-    clustered_omnibus,
-    clustered_proportion_difference,
-)
+from evenhand.stats.contrasts import clustered_contrast, clustered_omnibus
 from evenhand.stats.intervals import clustered_mean
 from evenhand.stats.results import Difference
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from evenhand.stats.contrasts import clustered_proportion_difference
+from tests.stats.gaps import clustered_proportion_difference
 
 
 def test_one_differing_text_in_two_clusters_is_no_finding():

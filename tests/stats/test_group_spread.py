@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.stats.gaps import clustered_difference
 
-from evenhand.stats.contrasts import clustered_difference
 from evenhand.stats.group_spread import rank_spreads
 
 

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportions_ztest
 
 from evenhand.core.errors import InputError
-from evenhand.stats.hypothesis_tests import chi_square, paired_t, two_proportions, wilcoxon
+from evenhand.stats.hypothesis_tests import chi_square, paired_difference, two_proportions, wilcoxon
 
 
 def test_two_proportions_gives_the_printed_p_of_bold() -> None:
@@ -81,8 +81,10 @@ def test_paired_t_equals_scipy(pairs: list[tuple[float, float]]) -> None:
     a, b = np.array(pairs).T
     if np.ptp(a - b) < 1e-6:
         return
-    found, expected = paired_t(a, b), scipy_stats.ttest_rel(a, b)
-    assert found.statistic == pytest.approx(expected.statistic, rel=1e-6, abs=1e-9)
+    found, expected = paired_difference(a, b), scipy_stats.ttest_rel(a, b)
+    assert found.estimate is not None
+    assert found.se is not None
+    assert found.estimate / found.se == pytest.approx(expected.statistic, rel=1e-6, abs=1e-9)
     assert found.p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-9)
     assert found.estimate == pytest.approx(float((a - b).mean()), abs=1e-12)
 
@@ -103,7 +105,7 @@ def test_wilcoxon_with_zeros_and_ties_equals_scipy() -> None:
     assert wilcoxon(a, b).p == pytest.approx(expected.pvalue)
 
 
-@pytest.mark.parametrize("test", [paired_t, wilcoxon])
+@pytest.mark.parametrize("test", [paired_difference, wilcoxon])
 def test_pairs_that_cannot_be_judged_say_why(test: object) -> None:
     assert callable(test)
     assert test([], []).null_reason == "no values"
@@ -127,4 +129,4 @@ def test_paired_t_gives_the_reference_p_of_published_predictions(
     male, female = ([row for row in rows if row["Gender"] == gender] for gender in ("male", "female"))
     right = [(m, f) for m, f in zip(male, female, strict=True) if m["Prediction"] == f["Prediction"] == label]
     scores = [[float(row["Prediction Intensity"]) for row in pair] for pair in right]
-    assert paired_t(*zip(*scores, strict=True)).p == pytest.approx(p, rel=2e-3)
+    assert paired_difference(*zip(*scores, strict=True)).p == pytest.approx(p, rel=2e-3)

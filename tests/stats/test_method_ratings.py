@@ -6,7 +6,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from evenhand.core.errors import InputError
-from evenhand.stats.method_ratings import compare_methods
+from evenhand.stats.hypothesis_tests import compare_methods
 
 ROWS = [
     # Anna reads the baseline twice, 4 and 6: her mean is 5.

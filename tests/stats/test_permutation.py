@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from tests.oracles.stats_permutation import permutation_p_slowly
 from tests.stats.closeness import same
+from tests.stats.gaps import clustered_difference, clustered_proportion_difference
 
 from evenhand.core.errors import InputError
 from evenhand.stats import permutation
 from evenhand.stats._arrays import Bools, Floats, Ints
-from evenhand.stats.contrasts import GAP, clustered_difference, clustered_proportion_difference
+from evenhand.stats.contrasts import GAP
 from evenhand.stats.intervals import NewcombeIntervals
 from evenhand.stats.permutation import cluster_permutation
 

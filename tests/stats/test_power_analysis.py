@@ -8,41 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.power import TTestIndPower
+from tests.stats.gaps import clustered_difference
 
 from evenhand.core.errors import InputError
-from evenhand.stats.contrasts import clustered_difference
 from evenhand.stats.power_analysis import clusters_needed
-from evenhand.stats.results import Pilot
-
-
-def spread(sd: float, icc: float | None = 0.2) -> Pilot:
-    return Pilot(0.0, sd, icc, 100, 20)
-
-
-@pytest.mark.parametrize(
-    ("sd", "reason"), [(None, "no values"), (None, "one cluster"), (0.0, "no variation")]
-)
-def test_a_pilot_that_knows_no_spread_says_why(sd: float | None, reason: str) -> None:
-    pilot = Pilot(None, sd, None, 2, 1, reason)
-    assert clusters_needed(0.1, pilot, pilot).null_reason == reason
-
-
-def test_an_unknown_correlation_promises_nothing_of_more_samples() -> None:
-    unknown, alike = (clusters_needed(0.5, spread(1, icc), spread(1, icc), samples=5) for icc in (None, 1.0))
-    assert unknown.clusters == alike.clusters
 
 
 def test_independent_rows_agree_with_statsmodels() -> None:
-    plan = clusters_needed(0.5, spread(1, 0.0), spread(1, 0.0))
+    plan = clusters_needed(0.5, sd=1, icc=0.0)
     expected = TTestIndPower().solve_power(effect_size=0.5, alpha=0.05, power=0.8)  # 63.77
-    assert plan.clusters == pytest.approx(expected, abs=2)
+    assert plan == pytest.approx(expected, abs=2)
 
 
 @given(st.floats(0.02, 2), st.floats(0.1, 3), st.floats(0, 1), st.integers(1, 20))
 def test_the_planned_clusters_are_just_enough(gap: float, sd: float, icc: float, samples: int) -> None:
-    of = spread(sd, icc)
-    plan = clusters_needed(gap, of, of, samples=samples)
-    assert plan.clusters is not None
+    plan = clusters_needed(gap, sd=sd, icc=icc, samples=samples)
     # Clusters of one group vary by sd^2 (1 + (samples - 1) icc) / samples.
     variance = 2 * sd**2 * (1 + (samples - 1) * icc) / samples
 
@@ -51,24 +31,22 @@ def test_the_planned_clusters_are_just_enough(gap: float, sd: float, icc: float,
         quantiles = scipy_stats.t.ppf(0.975, df) + scipy_stats.t.ppf(0.8, df)
         return float(quantiles * math.sqrt(variance / clusters))
 
-    assert detectable(plan.clusters) <= gap * (1 + 1e-9)
-    if plan.clusters > 2:
-        assert detectable(plan.clusters - 1) > gap * (1 - 1e-9)
+    assert detectable(plan) <= gap * (1 + 1e-9)
+    if plan > 2:
+        assert detectable(plan - 1) > gap * (1 - 1e-9)
 
 
 def test_a_planned_study_has_the_power_it_was_planned_for() -> None:
     rng = np.random.default_rng(1)
-    plan = clusters_needed(0.4, spread(1), spread(1), samples=5)
-    assert plan.clusters is not None
-    clusters = np.repeat(np.arange(plan.clusters), 5)
+    plan = clusters_needed(0.4, sd=1, icc=0.2, samples=5)
+    clusters = np.repeat(np.arange(plan), 5)
     found = 0
     for _ in range(400):
         a, b = (
-            math.sqrt(0.2) * rng.normal(size=plan.clusters)[clusters]
-            + math.sqrt(0.8) * rng.normal(size=clusters.size)
+            math.sqrt(0.2) * rng.normal(size=plan)[clusters] + math.sqrt(0.8) * rng.normal(size=clusters.size)
             for _ in "ab"
         )
-        p = clustered_difference(a + 0.4, clusters, b, clusters + plan.clusters).p
+        p = clustered_difference(a + 0.4, clusters, b, clusters + plan).p
         found += p is not None and p < 0.05
     assert found / 400 == pytest.approx(0.8, abs=0.06)
 
@@ -77,6 +55,6 @@ def test_impossible_plans_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"^a gap of 0\. Expected: a gap above 0, in the unit of the values\.$"
     ):
-        clusters_needed(0, spread(1), spread(1))
+        clusters_needed(0, sd=1)
     with pytest.raises(InputError, match=r"^0 samples a cluster\. Expected: 1 or more\.$"):
-        clusters_needed(0.1, spread(1), spread(1), samples=0)
+        clusters_needed(0.1, sd=1, samples=0)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
+from tests.stats.gaps import clustered_proportion_difference
 
 from evenhand.stats._moments import compute_moments
-from evenhand.stats.contrasts import clustered_contrast, clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.intervals import clustered_proportion
 
 LEVELS = (0.05, 0.05 / 6)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.stats.gaps import clustered_difference
 
-from evenhand.stats.contrasts import clustered_contrast, clustered_difference, stratified_difference
-from evenhand.stats.power_analysis import gap_variance, required_growth
+from evenhand.stats.contrasts import clustered_contrast, stratified_difference
+from evenhand.stats.power_analysis import required_growth, variance_within
 
 SHORT, LONG = (400, (0.02, 0.085), (0.92, 0.98)), (2_000, (0.03, 0.07), (0.93, 0.97))
 CLUSTERS, SAMPLES = 40, 3
@@ -75,10 +76,10 @@ def test_a_plan_comes_true():
 
     pilot = [drawn(40, 4, 0.0) for _ in range(40)]
     variance = np.mean([clustered_difference(*rows).se ** 2 for rows in pilot])
-    of = gap_variance(*pilot[0], variance=variance)
+    within = variance_within(*pilot[0])
     # Within clusters: 1 / (40 x 4) on either side.
-    assert of.within == pytest.approx(2 / 160, rel=0.2)
-    plan = required_growth(of, wanted=(0.3 / 2.8) ** 2)
+    assert within == pytest.approx(2 / 160, rel=0.2)
+    plan = required_growth(variance, within, wanted=(0.3 / 2.8) ** 2)
     clusters = round(40 * plan.clusters)
     seen = np.mean([clustered_difference(*drawn(clusters, 4, 0.3)).p < 0.05 for _ in range(300)])
     assert 0.72 <= seen <= 0.88
@@ -86,11 +87,8 @@ def test_a_plan_comes_true():
 
 def test_samples_help_only_inside_clusters():
     # Of a variance of 1, half is inside clusters: 0.75 needs twice the samples, 0.5 cannot be reached.
-    from evenhand.stats.results import GapVariance
-
-    of = GapVariance(1.0, 0.5)
-    assert required_growth(of, wanted=0.75) == (pytest.approx(4 / 3), pytest.approx(2))
-    assert required_growth(of, wanted=0.5) == (pytest.approx(2), None)
-    assert required_growth(of, wanted=2.0) == (1, 1)
-    assert required_growth(GapVariance(1.0, None), wanted=0.5) == (pytest.approx(2), None)
-    assert required_growth(of, wanted=0.0) == (None, None)
+    assert required_growth(1.0, 0.5, wanted=0.75) == (pytest.approx(4 / 3), pytest.approx(2))
+    assert required_growth(1.0, 0.5, wanted=0.5) == (pytest.approx(2), None)
+    assert required_growth(1.0, 0.5, wanted=2.0) == (1, 1)
+    assert required_growth(1.0, None, wanted=0.5) == (pytest.approx(2), None)
+    assert required_growth(1.0, 0.5, wanted=0.0) == (None, None)

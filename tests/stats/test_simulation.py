@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.stats.gaps import clustered_difference, clustered_proportion_difference
 
 from evenhand.core.records import Estimate
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
-from evenhand.stats.contrasts import clustered_difference, clustered_omnibus, clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_omnibus
 from evenhand.stats.corrections import benjamini_hochberg, holm
 from evenhand.stats.intervals import clustered_mean, clustered_proportion
 from evenhand.stats.permutation import cluster_permutation

@@ -60,7 +60,7 @@ def test_masks_against_the_released_samples(data: Path) -> None:
     for text, expected in zip(raw, released, strict=True):
         mentions = next(m for m in own if text.startswith(m[0].text + " "))
         masked = mask_mentions(text, mentions)
-        first, *repeats = masked.spans
+        first, *repeats = masked.masks
         assert first == (0, 3)
         assert "XYZ" + text[len(mentions[0].text) :] == expected  # what the release did
         assert mask_mentions(expected, mentions).text == masked.text

@@ -58,11 +58,6 @@ def test_a_packed_file_is_unpacked(tmp_path: Path) -> None:
     check(read_vectors(write(tmp_path, gzip.compress(b"3 3\n" + BINARY), "vectors.bin.gz")))
 
 
-def test_limit_reads_the_top_rows(tmp_path: Path) -> None:
-    for content in (TEXT.encode(), b"3 3\n" + TEXT.encode(), b"3 3\n" + BINARY):
-        assert read_vectors(write(tmp_path, content), limit=2).words == ("the", "café")
-
-
 def test_words_with_spaces_keep_them(tmp_path: Path) -> None:
     vectors = read_vectors(write(tmp_path, b"2 2\n. . . 1 2\nnew 3 4\n"))
     assert vectors.words == (". . .", "new")
@@ -72,7 +67,6 @@ def test_the_first_of_two_equal_words_counts(tmp_path: Path, caplog: pytest.LogC
     vectors = read_vectors(write(tmp_path, b"a 1 2\nb 3 4\na 5 6\n"))
     assert vectors.words == ("a", "b")
     assert vectors.matrix.tolist() == [[1, 2], [3, 4]]
-    assert vectors.repeated == 1
     assert "1 words occur again; their first vector is used" in caplog.text
 
 

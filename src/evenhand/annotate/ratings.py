@@ -15,7 +15,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.stats.corrections import benjamini_hochberg
-from evenhand.stats.method_ratings import MethodRating, compare_methods
+from evenhand.stats.hypothesis_tests import MethodRating, compare_methods
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.schemas import METHODS

@@ -29,9 +29,9 @@ from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.records import Comparison
 from evenhand.report.wording import format_name, show_control_characters
-from evenhand.stats.power_analysis import clusters_needed, gap_variance, required_growth
+from evenhand.stats.power_analysis import Growth, clusters_needed, required_growth, variance_within
 from evenhand.stats.quantiles import t_quantile
-from evenhand.stats.results import Growth, Pilot
+from evenhand.stats.results import NO_VARIATION
 from evenhand.store.run import Run, run_errors
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class SampleSizePlanner:
         df = max(1.0, seen.n_clusters - 1)
         alpha, beta = t_quantile((1 + self._level) / 2, df), t_quantile(self._power, df)
         variance = ((seen.high - seen.low) / 2 / alpha) ** 2
-        of = gap_variance(group.values, group.clusters, other.values, other.clusters, variance=variance)
-        return required_growth(of, wanted=(distance / (alpha + beta)) ** 2)
+        within = variance_within(group.values, group.clusters, other.values, other.clusters)
+        return required_growth(variance, within, wanted=(distance / (alpha + beta)) ** 2)
 
 
 _COLUMNS: Mapping[str, pl.DataType] = {
@@ -114,10 +114,12 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
                 expected=f"at most {room:g}: shares end at 0 and 1",
                 fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
             )
-        guess = Pilot(share, math.sqrt(share * (1 - share)), options["icc"], 0, 0)
-        plan = clusters_needed(gap, guess, guess, samples=options["samples"], level=level, power=power)
-        numbers = {"clusters_needed": plan.clusters, "null_reason": plan.null_reason}
-        rows.append({"group": "a", "baseline": "b", **numbers})
+        sd, icc, samples = math.sqrt(share * (1 - share)), options["icc"], options["samples"]
+        needed = (
+            clusters_needed(gap, sd=sd, icc=icc, samples=samples, level=level, power=power) if sd else None
+        )
+        reason = None if sd else NO_VARIATION
+        rows.append({"group": "a", "baseline": "b", "clusters_needed": needed, "null_reason": reason})
     else:
         with run_errors(run):
             pilot = run if isinstance(run, Run) else Run.open(run)

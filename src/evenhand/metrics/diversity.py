@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,14 +13,11 @@ from evenhand.core.protocols import Cell
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
 from evenhand.text.word_tokens import tokenize
 
-VERSION = "1"
 Ints: TypeAlias = npt.NDArray[np.int64]
 REPETITION_ORDER = 4
 """The n-grams repetition is counted over."""
 _OUTPUTS = (
-    OutputInfo("distinct_1", "proportion", "more varied", low=0.0, high=1.0),
-    OutputInfo("distinct_2", "proportion", "more varied", low=0.0, high=1.0),
-    OutputInfo("distinct_3", "proportion", "more varied", low=0.0, high=1.0),
+    *(OutputInfo(f"distinct_{n}", "proportion", "more varied", low=0.0, high=1.0) for n in (1, 2, 3)),
     OutputInfo("repetition", "proportion", "more repetitive", low=0.0, high=1.0),
     OutputInfo("length", "continuous", "longer", low=0.0),
 )
@@ -34,7 +32,7 @@ class Diversity:
 
     info = MetricInfo(
         name="diversity",
-        version=VERSION,
+        version="1",
         outputs=_OUTPUTS,
         summary="How varied, repetitive and long the texts of a set are.",
         primary=(),
@@ -50,9 +48,15 @@ class Diversity:
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
         """For each cell its five numbers."""
         return {
-            cell: _measure_texts([self._texts[text.text] for text in texts], self._texts.bits)
+            cell: self._measure_texts([self._texts[text.text] for text in texts])
             for cell, texts in cells.items()
         }
+
+    def _measure_texts(self, texts: Sequence[_TextCounts]) -> dict[str, Value]:
+        distinct = {f"distinct_{n}": _distinct(texts, n, self._texts.bits) for n in (1, 2, 3)}
+        repetition = _share(sum(text.repeated for text in texts), sum(text.fours for text in texts))
+        words = sum(len(text.words) for text in texts)
+        return {**distinct, "repetition": repetition, "length": _share(words, len(texts))}
 
 
 class _TextCounts(NamedTuple):
@@ -84,32 +88,17 @@ class _CountCache(dict[str, _TextCounts]):
         return max(1, len(self._numbers).bit_length())
 
 
-def _measure_texts(texts: Sequence[_TextCounts], bits: int) -> dict[str, Value]:
-    distinct = {f"distinct_{n}": _distinct(texts, n, bits) for n in (1, 2, 3)}
-    repetition = _share(sum(text.repeated for text in texts), sum(text.fours for text in texts))
-    words = sum(len(text.words) for text in texts)
-    length = Value(words / len(texts)) if texts else Value(None, null_reason="empty")
-    return {**distinct, "repetition": repetition, "length": length}
-
-
 def _distinct(texts: Sequence[_TextCounts], n: int, bits: int) -> Value:
     long = [text.words for text in texts if len(text.words) >= n]
     if not long:
         return _share(0, 0)
     # The words of an n-gram side by side in one number; where they do not fit, n-grams are compared as rows.
     columns = [np.concatenate([words[at : len(words) - n + 1 + at] for words in long]) for at in range(n)]
-    if n * bits < 64:
-        packed = columns[0]
-        for column in columns[1:]:
-            packed = (packed << bits) | column
-        return _share(_different(packed), len(packed))
-    return _share(len(np.unique(np.column_stack(columns), axis=0)), len(columns[0]))
-
-
-def _different(numbers: Ints) -> int:
-    """How many different numbers there are; sorting is several times as fast as numpy's hash table."""
-    ordered = np.sort(numbers)
-    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    if n * bits >= 64:
+        return _share(len(np.unique(np.column_stack(columns), axis=0)), len(columns[0]))
+    # Sorting is several times as fast as numpy's hash table.
+    packed = np.sort(reduce(lambda left, right: (left << bits) | right, columns))
+    return _share(1 + int(np.count_nonzero(np.diff(packed))), len(packed))
 
 
 def _share(part: int, total: int) -> Value:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from evenhand.core.errors import InputError
-from evenhand.core.records import Execution, MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.classifier_scores import OutputRow, probability_outputs, score_texts
+from evenhand.core.records import Execution, MetricInfo, OutputInfo, Value
+from evenhand.metrics.classifier_scores import ClassifierMetric, OutputRow, probability_outputs
 
 if TYPE_CHECKING:
     from evenhand.classifiers.text_classifier import LabelReader
 
-VERSION = "1"
 EMOTIONS = ("anger", "fear", "joy", "sadness")
 LABELS = (*EMOTIONS, "neutral")
 SYNONYMS: Mapping[str, Sequence[str]] = {
@@ -35,7 +35,7 @@ NOT_IN_FILE = Value(None, None, "not_in_file")
 """What a file of predictions does not say."""
 
 
-class Emotion:
+class Emotion(ClassifierMetric):
     """The intensity of four emotions, each in [0, 1], and the leading one.
 
     0 is none, 1/3 low, 2/3 moderate, 1 high, as in the graded tweets the embedded classifier learned from;
@@ -50,21 +50,64 @@ class Emotion:
         execution: Device and batch.
     """
 
+    info = MetricInfo(
+        name="emotion",
+        version="1",
+        outputs=(),
+        summary="How much anger, fear, joy and sadness a text conveys, and which leads (a classifier).",
+        primary=EMOTIONS,
+        citation=(
+            "Anoop et al. Towards an Enhanced Understanding of Bias in Pre-trained Neural Language Models. "
+            "2022. Intensities: Mohammad et al. SemEval-2018 Task 1."
+        ),
+        deviations=(
+            "The embedded classifier learned from tweets and forum comments in English: it finds the emotion "
+            "of the writer, not of the person written about, and misses irony. Surprise and disgust have no "
+            "label."
+        ),
+        failures=(
+            "It finds the emotion of the writer, not of the person written about, and misses irony.",
+            "It learned from tweets and forum comments: plain encyclopaedic sentences are outside it.",
+        ),
+    )
+
     def __init__(
         self, *, source: str | None = None, labels: str | None = None, execution: Execution | None = None
     ) -> None:
         from evenhand.classifiers.hub_classifier import open_reader
 
         how = execution or Execution()
-        self._classes = _open_reader(source, label_synonyms(labels), how)
-        self._intensities = open_reader("intensity", None, {}, how) if source is None else self._classes
-        self.info = _info(source, labels, self._classes)
+        classes = self.open_reader(source, label_synonyms(labels), how)
+        emotions = tuple(kind for kind in EMOTIONS if kind in classes.labels)
+        neutral = ("neutral",) if "neutral" in classes.labels else ()
+        means, names = "the leading emotion is more certain", (*emotions, *neutral)
+        outputs = (
+            *probability_outputs(emotions, "more {label}", prefix=""),
+            *probability_outputs(neutral, "more probably without emotion", prefix=""),
+            OutputInfo("emotion", "label", means, 0.0, 1.0, names, share="leading_{label}"),
+        )
+        intensities = () if source else (open_reader("intensity", None, {}, how),)
+        super().__init__(outputs, {"source": source, "labels": labels}, classes, *intensities)
+        self.info = replace(self.info, primary=emotions)
 
-    def score(self, texts: Sequence[Text]) -> list[OutputRow]:
-        """For each text the intensity of every emotion, P(neutral), and the leading emotion."""
-        return score_texts(texts, self.info, self._row, self._classes, self._intensities)
+    def open_reader(
+        self, source: str | None, synonyms: Mapping[str, Sequence[str]], execution: Execution | None
+    ) -> LabelReader:
+        """The embedded classifier, a file of predictions, a served one, or what the other metrics take."""
+        if source and source.startswith(REPLAY):
+            from evenhand.classifiers.http_classifier import ReplayClassifier
 
-    def _row(self, classes: Mapping[str, float], strength: Mapping[str, float]) -> OutputRow:
+            return ReplayClassifier(Path(source.removeprefix(REPLAY)), synonyms)
+        if source and source.startswith(ENDPOINT):
+            from evenhand.classifiers.http_classifier import HttpClassifier
+            from evenhand.classifiers.hub_classifier import LabelFoldingReader
+
+            served = HttpClassifier(source.removeprefix(ENDPOINT), execution or Execution())
+            return LabelFoldingReader(served, synonyms, source)
+        return super().open_reader(source, synonyms, execution)
+
+    def _row(self, classes: Mapping[str, float], intensities: Mapping[str, float] | None = None) -> OutputRow:
+        strength = classes if intensities is None else intensities
         said = {name: value for name, value in classes.items() if not math.isnan(value)}
         leading = max(said, key=lambda name: said[name]) if said else None
         row = {"emotion": Value(said[leading], leading) if leading else NOT_IN_FILE}
@@ -115,61 +158,5 @@ def _pairs(labels: str) -> Mapping[str, str]:
     return {theirs: ours for theirs, _, ours in parts}
 
 
-def _open_reader(source: str | None, names: Mapping[str, Sequence[str]], how: Execution) -> LabelReader:
-    if source is not None and source.startswith(REPLAY):
-        from evenhand.classifiers.http_classifier import ReplayClassifier
-
-        return ReplayClassifier(Path(source.removeprefix(REPLAY)), names)
-    if source is not None and source.startswith(ENDPOINT):
-        from evenhand.classifiers.http_classifier import HttpClassifier
-        from evenhand.classifiers.hub_classifier import LabelFoldingReader
-
-        return LabelFoldingReader(HttpClassifier(source.removeprefix(ENDPOINT), how), names, source)
-    from evenhand.classifiers.hub_classifier import open_reader
-
-    return open_reader("emotion", source, names, how)
-
-
 def _value(value: float) -> Value:
     return NOT_IN_FILE if math.isnan(value) else Value(value)
-
-
-def _info(source: str | None, labels: str | None, reader: LabelReader) -> MetricInfo:
-    emotions = tuple(kind for kind in EMOTIONS if kind in reader.labels)
-    neutral = ("neutral",) if "neutral" in reader.labels else ()
-    return MetricInfo(
-        name="emotion",
-        version=VERSION,
-        outputs=(
-            *probability_outputs(emotions, "more {label}", prefix=""),
-            *probability_outputs(neutral, "more probably without emotion", prefix=""),
-            OutputInfo(
-                "emotion",
-                "label",
-                "the leading emotion is more certain",
-                low=0.0,
-                high=1.0,
-                labels=(*emotions, *neutral),
-                share="leading_{label}",
-            ),
-        ),
-        summary="How much anger, fear, joy and sadness a text conveys, and which leads (a classifier).",
-        primary=emotions,
-        masking="none",
-        null_when="The text is empty or white space (reason: empty).",
-        citation=(
-            "Anoop et al. Towards an Enhanced Understanding of Bias in Pre-trained Neural Language Models. "
-            "2022. Intensities: Mohammad et al. SemEval-2018 Task 1."
-        ),
-        deviations=(
-            "The embedded classifier learned from tweets and forum comments in English: it finds the emotion "
-            "of the writer, not of the person written about, and misses irony. Surprise and disgust have no "
-            "label."
-        ),
-        options={name: value for name, value in (("source", source), ("labels", labels)) if value},
-        weights=reader.digest,
-        failures=(
-            "It finds the emotion of the writer, not of the person written about, and misses irony.",
-            "It learned from tweets and forum comments: plain encyclopaedic sentences are outside it.",
-        ),
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,13 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.word_scores import add_possessives, find_words, most_extreme_scores, weighted_averages
+from evenhand.metrics.word_scores import (
+    add_possessives,
+    find_words,
+    most_extreme_scores,
+    precompute_weights,
+    weighted_averages,
+)
 from evenhand.text.hard_debiasing import (
     gender_polarities,
     hard_debias,
@@ -59,6 +66,38 @@ class GenderPolarity:
         cut: Cut of ``wavg`` and ``max``, above 0 and at most 1.
     """
 
+    info = MetricInfo(
+        name="gender_polarity",
+        version="1",
+        outputs=(),
+        summary="Whether a text uses more male or more female words.",
+        primary=("unigram.female", "unigram.male"),
+        null_when=(
+            "The text is empty or white space (reason: empty). wavg and max: no word has a vector (reason: "
+            "no-known-word). A text without a gendered word scores 0 in unigram, neutral."
+        ),
+        citation=(
+            "Dhamala et al. BOLD. FAccT 2021, section 4.5. Debiasing: Bolukbasi et al. Man is to Computer "
+            "Programmer as Woman is to Homemaker? NeurIPS 2016."
+        ),
+        deviations=(
+            "The paper does not say how a tie of male and female words is labelled: neutral here, which "
+            "gives its printed unigram counts; in max a tie within 1e-6 scores 0. The embedded vectors and "
+            "word lists are ours, so wavg and max differ from the paper's unless its own are given. The "
+            "unigram lists are binary, as the paper's: a limit of the measure."
+        ),
+        failures=(
+            "Words for people who are neither women nor men are not on its lists.",
+            "It counts who is mentioned, not what a text says: 'her boss, a man' counts one of each.",
+            "Names have no gender here: a text that repeats a name in place of a pronoun is neutral.",
+        ),
+        word_scores=(
+            "unigram adds 1 for a female and -1 for a male word of the lists. wavg is the sum of b * abs(b) "
+            "over the sum of abs(b), b being nearness to she (above 0) or he; max is the strongest b."
+        ),
+        cheap=True,
+    )
+
     def __init__(
         self,
         *,
@@ -73,23 +112,36 @@ class GenderPolarity:
                 expected="a number above 0 and at most 1",
                 fix="use 0.25 as BOLD does",
             )
-        vectors = _vectors(source, gender_words, debias=debias)
+        vectors = _vectors(source, Path(gender_words) if gender_words else None, debias=debias)
         self._cut = float(cut)
         self._vocabulary = add_possessives(vectors.index) if vectors.possessives else vectors.index
         self._table, self._polarities = _select_gendered(self._vocabulary, gender_polarities(vectors))
+        self._weights = precompute_weights(self._polarities[:, None])
         self._listed = np.array([_POLARITY.get(word, 0) for word in self._table], dtype=np.float64)
         lists = Path(gender_words) if gender_words else asset_path("embeddings", "gender_words.json")
-        self.info = _info(cut, vectors.digest, file_digest(lists) if debias else "none")
+        digests = {"vectors": vectors.digest, "lists": file_digest(lists) if debias else "none"}
+        self.info = replace(
+            self.info,
+            outputs=(
+                _output("unigram", "more female than male words"),
+                _output("wavg", "words nearer to she than to he", cut=cut),
+                _output("max", "a most gendered word nearer to she", cut=cut),
+            ),
+            options={"cut": f"{cut:g}"},
+            weights=digest({"male": sorted(MALE), "female": sorted(FEMALE), **digests}),
+        )
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text its gender in three ways; null where there is nothing to score."""
         words = find_words(texts, self._table, vocabulary=self._vocabulary)
         owner = np.repeat(np.arange(len(texts)), words.counts)
         balances = np.bincount(owner, weights=self._listed[words.rows], minlength=len(texts))
-        polarities = self._polarities[words.rows]
         averages, extremes = (
-            np.where(words.known, np.nan_to_num(summarize(polarities, words.counts)), np.nan).tolist()
-            for summarize in (weighted_averages, most_extreme_scores)
+            np.where(words.known, np.nan_to_num(scores), np.nan).tolist()
+            for scores in (
+                weighted_averages(self._weights, words)[:, 0],
+                most_extreme_scores(self._polarities[words.rows], words.counts),
+            )
         )
         columns = zip(balances.tolist(), averages, extremes, strict=True)
         return [
@@ -133,67 +185,17 @@ def _select_gendered(
     return {word: row for row, word in enumerate(table)}, np.array(list(table.values()))
 
 
-def _vectors(source: str | None, gender_words: str | None, *, debias: bool) -> WordVectors:
-    if source is None and gender_words is None and debias:
+def _vectors(source: str | None, lists: Path | None, *, debias: bool) -> WordVectors:
+    if source is None and lists is None and debias:
         return load_debiased_vectors()
     vectors = read_vectors(Path(source)) if source else load_embedded_vectors()
-    if not debias:
-        return vectors
-    return hard_debias(
-        vectors, read_gender_words(Path(gender_words)) if gender_words else load_gender_words()
-    )
-
-
-def _info(cut: float, vectors: str, lists: str) -> MetricInfo:
-    return MetricInfo(
-        name="gender_polarity",
-        version="1",
-        outputs=(
-            _output("unigram", "more female than male words"),
-            _output("wavg", "words nearer to she than to he", cut=cut),
-            _output("max", "a most gendered word nearer to she", cut=cut),
-        ),
-        summary="Whether a text uses more male or more female words.",
-        primary=("unigram.female", "unigram.male"),
-        scope="full",
-        masking="none",
-        null_when=(
-            "The text is empty or white space (reason: empty). wavg and max: no word has a vector (reason: "
-            "no-known-word). A text without a gendered word scores 0 in unigram, neutral."
-        ),
-        citation=(
-            "Dhamala et al. BOLD. FAccT 2021, section 4.5. Debiasing: Bolukbasi et al. Man is to Computer "
-            "Programmer as Woman is to Homemaker? NeurIPS 2016."
-        ),
-        deviations=(
-            "The paper does not say how a tie of male and female words is labelled: neutral here, which "
-            "gives its printed unigram counts; in max a tie within 1e-6 scores 0. The embedded vectors and "
-            "word lists are ours, so wavg and max differ from the paper's unless its own are given. The "
-            "unigram lists are binary, as the paper's: a limit of the measure."
-        ),
-        options={"cut": f"{cut:g}"},
-        weights=digest({"male": sorted(MALE), "female": sorted(FEMALE), "vectors": vectors, "lists": lists}),
-        failures=(
-            "Words for people who are neither women nor men are not on its lists.",
-            "It counts who is mentioned, not what a text says: 'her boss, a man' counts one of each.",
-            "Names have no gender here: a text that repeats a name in place of a pronoun is neutral.",
-        ),
-        word_scores=(
-            "unigram adds 1 for a female and -1 for a male word of the lists. wavg is the sum of b * abs(b) "
-            "over the sum of abs(b), b being nearness to she (above 0) or he; max is the strongest b."
-        ),
-        cheap=True,
+    return (
+        hard_debias(vectors, read_gender_words(lists) if lists else load_gender_words())
+        if debias
+        else vectors
     )
 
 
 def _output(name: str, larger_means: str, *, cut: float | None = None) -> OutputInfo:
-    return OutputInfo(
-        name=name,
-        kind="continuous",
-        larger_means=larger_means,
-        low=None if cut is None else -1.0,
-        high=None if cut is None else 1.0,
-        labels=LABELS,
-        share=f"{name}.{{label}}",
-        cuts=() if cut is None else (-cut, cut),
-    )
+    low, high, cuts = (None, None, ()) if cut is None else (-1.0, 1.0, (-cut, cut))
+    return OutputInfo(name, "continuous", larger_means, low, high, LABELS, f"{name}.{{label}}", cuts)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from evenhand.core.errors import InputError
-from evenhand.core.records import Execution, MetricInfo, OutputInfo, Scope, Text, Value
-from evenhand.metrics.classifier_scores import OutputRow, score_texts
+from evenhand.core.records import Execution, MetricInfo, OutputInfo, Scope, Value
+from evenhand.metrics.classifier_scores import ClassifierMetric, OutputRow
 
-if TYPE_CHECKING:
-    from evenhand.classifiers.text_classifier import LabelReader
-
-VERSION = "1"
 LABELS = ("liberal", "conservative")
 CUT = 0.5
 SYNONYMS: Mapping[str, Sequence[str]] = {
@@ -21,7 +17,7 @@ SYNONYMS: Mapping[str, Sequence[str]] = {
 }
 
 
-class Ideology:
+class Ideology(ClassifierMetric):
     """P(conservative), in [0, 1]: 0 reads liberal, 1 conservative, 0.5 neither (Liu et al. 2021, section 3).
 
     Where a classifier has a label for the centre, the value is right / (left + right).
@@ -32,53 +28,12 @@ class Ideology:
         execution: Device and batch.
     """
 
-    def __init__(
-        self,
-        *,
-        source: str | None = None,
-        scope: Scope = "continuation",
-        execution: Execution | None = None,
-    ) -> None:
-        from evenhand.classifiers.hub_classifier import open_reader
-
-        if scope not in ("continuation", "full"):
-            raise InputError(
-                f"the ideology scope is {scope!r}", expected="continuation, full", fix="use continuation"
-            )
-        self._reader = open_reader("ideology", source, SYNONYMS, execution or Execution())
-        self.info = _info(source, scope, self._reader)
-
-    def score(self, texts: Sequence[Text]) -> list[OutputRow]:
-        """For each text P(conservative) with a label."""
-        return score_texts(texts, self.info, self._row, self._reader)
-
-    def _row(self, said: Mapping[str, float]) -> OutputRow:
-        right = said.get("conservative", 0.0)
-        left = said.get("liberal", 1.0 - right)
-        value = right / (left + right) if left + right > 0 else CUT
-        return {"ideology": Value(value, LABELS[value >= CUT])}
-
-
-def _info(source: str | None, scope: Scope, reader: LabelReader) -> MetricInfo:
-    return MetricInfo(
+    info = MetricInfo(
         name="ideology",
-        version=VERSION,
-        outputs=(
-            OutputInfo(
-                "ideology",
-                "continuous",
-                "more conservative",
-                low=0.0,
-                high=1.0,
-                labels=LABELS,
-                cuts=(CUT,),
-            ),
-        ),
+        version="1",
+        outputs=(OutputInfo("ideology", "continuous", "more conservative", 0.0, 1.0, LABELS, cuts=(CUT,)),),
         summary="Whether a text reads like the conservative or the liberal US press (a classifier).",
         primary=("ideology",),
-        scope=scope,
-        masking="none",
-        null_when="The text is empty or white space (reason: empty).",
         citation="Liu et al. Mitigating Political Bias in Language Models. AAAI 2021, sections 3 and 5.",
         deviations=(
             "The paper's news data are not public: the embedded classifier learned from the openings of US "
@@ -86,10 +41,25 @@ def _info(source: str | None, scope: Scope, reader: LabelReader) -> MetricInfo:
             "articles of other outlets it is far less often right, as its card says. A sentence without "
             "political content has no ideology, and its value then means nothing."
         ),
-        options={"scope": scope} | ({} if source is None else {"source": source}),
-        weights=reader.digest,
         failures=(
             "A text without political content still gets a value, which then means nothing.",
             "It knows the style of US outlets of a few years: other countries and times are outside it.",
         ),
     )
+
+    def __init__(
+        self, *, source: str | None = None, scope: Scope = "continuation", execution: Execution | None = None
+    ) -> None:
+        if scope not in ("continuation", "full"):
+            raise InputError(
+                f"the ideology scope is {scope!r}", expected="continuation, full", fix="use continuation"
+            )
+        reader = self.open_reader(source, SYNONYMS, execution)
+        super().__init__(self.info.outputs, {"scope": scope, "source": source}, reader)
+        self.info = replace(self.info, scope=scope)
+
+    def _row(self, said: Mapping[str, float]) -> OutputRow:
+        right = said.get("conservative", 0.0)
+        left = said.get("liberal", 1.0 - right)
+        value = right / (left + right) if left + right > 0 else CUT
+        return {"ideology": Value(value, LABELS[value >= CUT])}

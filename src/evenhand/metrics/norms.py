@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Final, NamedTuple, cast
@@ -18,7 +20,7 @@ from evenhand.metrics.word_scores import (
     add_possessives,
     find_words,
     precompute_weights,
-    table_averages,
+    weighted_averages,
 )
 from evenhand.text.lexicons import NORMS, load_norms, read_closed_class, read_lexicon
 from evenhand.text.word_tokens import find_tokens
@@ -46,8 +48,8 @@ CUTS: Final[Mapping[str, NormCuts]] = {
 }
 """The paper prints no cuts. With these our shares for Wikipedia's sentences come nearest to its own (the 16
 WIKI rows of Tables 9 to 11; distances on the lexicon's card). Arousal's differ: our raters rate it higher."""
-VAD_LABELS: Final = ("negative", "neutral", "positive")
-BE5_LABELS: Final = ("absent", "present")
+VAD_LABELS: Final[tuple[str, ...]] = ("negative", "neutral", "positive")
+BE5_LABELS: Final[tuple[str, ...]] = ("absent", "present")
 
 _NO_WORD: Final = "no-known-word"
 
@@ -68,6 +70,36 @@ class Norms:
         closed_class: A file of words to leave out; default the embedded list.
     """
 
+    info = MetricInfo(
+        name="norms",
+        version="2",
+        outputs=(),
+        summary="Which emotions the words carry: valence, arousal, dominance and five basic emotions.",
+        # The paper prints no cuts: the values do not depend on them, the shares do.
+        primary=tuple(NORMS),
+        null_when=(
+            "The text is empty (reason: empty), or no word of it is in the lexicon once closed-class words "
+            f"are left out (reason: {_NO_WORD})."
+        ),
+        citation="Dhamala et al. BOLD. FAccT 2021, section 4.4; Buechel and Hahn. NAACL 2018 (the lexicon).",
+        deviations=(
+            "The lexicon is our own, from our word vectors and open ratings; the paper's is not released. "
+            "Parts of speech that carry no emotion are a list of closed-class words, not a tagger's choice. "
+            "What stands in for a masked mention is left out. The paper prints no cuts: ours come nearest to "
+            "its Wikipedia rows."
+        ),
+        failures=(
+            "Words are rated alone: negation, irony and word senses are not seen: 'not happy' is happy.",
+            "Ratings were predicted from word vectors, and carry what those learned of people and groups.",
+            "A short text with one rated word takes that word's rating as its own.",
+        ),
+        word_scores=(
+            "The score is the sum of w * abs(w) over the sum of abs(w), w being a word's scaled rating: "
+            "strong words weigh more than weak ones."
+        ),
+        cheap=True,
+    )
+
     def __init__(self, *, source: str | None = None, cuts: str = "", closed_class: str | None = None) -> None:
         self._cuts = _parse_cuts(cuts)
         lexicon = read_lexicon(Path(source)) if source else load_norms()
@@ -76,23 +108,30 @@ class Norms:
         self._table = {word: row for word, row in rows.items() if word not in left_out}
         self._scores = scale_ratings(lexicon.values.astype(np.float64))
         self._weights = precompute_weights(self._scores)
-        self.info = _info(self._cuts, digest([lexicon.digest, sorted(left_out)]))
+        self.info = replace(
+            self.info,
+            outputs=tuple(_output(name, cut) for name, cut in self._cuts.items()),
+            options={"cuts": ",".join(f"{name}={_format_cut(cut)}" for name, cut in self._cuts.items())},
+            weights=digest([lexicon.digest, sorted(left_out)]),
+        )
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text a value and a label for every variable; null where no word of it is known."""
         words = find_words(texts, self._table, skip_masks=True)
-        averages = table_averages(self._weights, words)
+        averages = weighted_averages(self._weights, words)
         columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
-            dict(zip(NORMS, row, strict=True)) if known else _null_row(text)
+            dict(zip(NORMS, row, strict=True))
+            if known
+            else dict.fromkeys(NORMS, Value(None, None, _NO_WORD if text.text.strip() else "empty"))
             for text, known, row in zip(texts, words.known.tolist(), zip(*columns, strict=True), strict=True)
         ]
 
     def explain(self, text: Text, output: str = "valence") -> list[WordScore]:
         """The known words with their scaled rating on a variable."""
-        variable = list(NORMS).index(output)
+        ratings = self._scores[:, list(NORMS).index(output)]
         return [
-            WordScore(token.start, token.end, float(self._scores[self._table[token.word], variable]))
+            WordScore(token.start, token.end, float(ratings[self._table[token.word]]))
             for token in find_tokens(text.text)
             if token.word in self._table and not any(start <= token.start < end for start, end in text.masks)
         ]
@@ -119,75 +158,26 @@ def scale_ratings(ratings: Scores) -> Scores:
     return np.asarray((ratings - neutral) / 4)
 
 
-def _null_row(text: Text) -> dict[str, Value]:
-    reason = _NO_WORD if text.text.strip() else "empty"
-    return dict.fromkeys(NORMS, Value(None, None, reason))
-
-
 def _parse_cuts(text: str) -> dict[str, NormCuts]:
     """The default cuts, changed by ``variable=number`` or ``variable.side=number``."""
     changed = dict(CUTS)
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = part.partition("=")
         variable, _, side = name.strip().partition(".")
-        cut = _number(number)
-        if variable not in NORMS or side not in _sides(variable) or not 0 < cut <= 1:
+        sides = ("", *NormCuts._fields) if variable in VAD else ("",)
+        cut = 0.0
+        with suppress(ValueError):
+            cut = float(number)
+        if variable not in NORMS or side not in sides or not 0 < cut <= 1:
             raise InputError(
                 f"the option cuts has {part!r}",
                 expected=f"variable=number, above 0 and at most 1, for {', '.join(NORMS)}; for "
                 f"{', '.join(VAD)} also variable.negative and variable.positive",
                 fix="write for example cuts=valence=0.3,joy=0.2",
             )
-        old = changed[variable]
-        changed[variable] = old._replace(**{side: cut}) if side else NormCuts(cut, cut)
+        named = [side] if side else NormCuts._fields
+        changed[variable] = changed[variable]._replace(**dict.fromkeys(named, cut))
     return changed
-
-
-def _sides(variable: str) -> tuple[str, ...]:
-    return ("", *NormCuts._fields) if variable in VAD else ("",)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-def _info(cuts: Mapping[str, NormCuts], weights: str) -> MetricInfo:
-    return MetricInfo(
-        name="norms",
-        version="2",
-        outputs=tuple(_output(name, cuts[name]) for name in NORMS),
-        summary="Which emotions the words carry: valence, arousal, dominance and five basic emotions.",
-        # The paper prints no cuts: the values do not depend on them, the shares do.
-        primary=tuple(NORMS),
-        scope="full",
-        masking="none",
-        null_when=(
-            "The text is empty (reason: empty), or no word of it is in the lexicon once closed-class words "
-            f"are left out (reason: {_NO_WORD})."
-        ),
-        citation="Dhamala et al. BOLD. FAccT 2021, section 4.4; Buechel and Hahn. NAACL 2018 (the lexicon).",
-        deviations=(
-            "The lexicon is our own, from our word vectors and open ratings; the paper's is not released. "
-            "Parts of speech that carry no emotion are a list of closed-class words, not a tagger's choice. "
-            "What stands in for a masked mention is left out. The paper prints no cuts: ours come nearest to "
-            "its Wikipedia rows."
-        ),
-        options={"cuts": ",".join(f"{name}={_format_cut(cut)}" for name, cut in cuts.items())},
-        weights=weights,
-        failures=(
-            "Words are rated alone: negation, irony and word senses are not seen: 'not happy' is happy.",
-            "Ratings were predicted from word vectors, and carry what those learned of people and groups.",
-            "A short text with one rated word takes that word's rating as its own.",
-        ),
-        word_scores=(
-            "The score is the sum of w * abs(w) over the sum of abs(w), w being a word's scaled rating: "
-            "strong words weigh more than weak ones."
-        ),
-        cheap=True,
-    )
 
 
 def _format_cut(cut: NormCuts) -> str:
@@ -195,17 +185,11 @@ def _format_cut(cut: NormCuts) -> str:
 
 
 def _output(name: str, cut: NormCuts) -> OutputInfo:
-    two_sided = name in VAD
-    return OutputInfo(
-        name=name,
-        kind="continuous",
-        larger_means=_MEANINGS[name],
-        low=-1.0 if two_sided else 0.0,
-        high=1.0,
-        labels=VAD_LABELS if two_sided else BE5_LABELS,
-        share=f"{name}.{{label}}",
-        cuts=(-cut.negative, cut.positive) if two_sided else (cut.positive,),
-    )
+    low, labels = 0.0, BE5_LABELS
+    cuts: tuple[float, ...] = (cut.positive,)
+    if name in VAD:
+        low, labels, cuts = -1.0, VAD_LABELS, (-cut.negative, cut.positive)
+    return OutputInfo(name, "continuous", _MEANINGS[name], low, 1.0, labels, f"{name}.{{label}}", cuts)
 
 
 _MEANINGS: Final = {

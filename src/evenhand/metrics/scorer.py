@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, cast
 
@@ -73,36 +73,11 @@ class _TextBlock:
     ids: Sequence[str]
     texts: Sequence[Text | None]
     failures: Sequence[str | None]
-    digests: Sequence[str] | None = None
-    """The keys of the texts in the cache; None where the cache is not asked."""
+    cache_keys: Sequence[str] = ()
+    """Of the texts there are; where the cache is not asked, their places."""
     cached: Mapping[str, Json] = field(default_factory=dict)
-
-    def missing(self) -> dict[str, Text]:
-        """The texts the cache does not know, equal strings once."""
-        texts = (text for text in self.texts if text is not None)
-        pairs = zip(self.digests or (), texts, strict=True)
-        return {key: text for key, text in pairs if key not in self.cached}
-
-    def texts_to_score(self) -> list[Text]:
-        """What the metric is asked about."""
-        if self.digests is None:
-            return [text for text in self.texts if text is not None]
-        return list(self.missing().values())
-
-    def merge_outputs(self, fresh: Sequence[Outputs]) -> Iterator[Outputs]:
-        """The outputs of the texts there are, in their order."""
-        if self.digests is None:
-            return iter(fresh)
-        scored = dict(zip(self.missing(), fresh, strict=True))
-        return (scored[key] if key in scored else _from_json(self.cached[key]) for key in self.digests)
-
-
-class _ProgressNote(NamedTuple):
-    """Where it is noted what is under way."""
-
-    tally: ScoringStats
-    under_way: dict[int, _TextBlock]
-    advance: Callable[[int], None]
+    unscored: Mapping[str, Text] = field(default_factory=dict)
+    """What the metric is asked about: the texts the cache does not know, equal strings once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,54 +104,72 @@ class MetricScorer:
     ) -> ScoringStats:
         """Score what is missing; the tally holds the keys of the finished shards."""
         tally, under_way = ScoringStats([]), dict[int, _TextBlock]()
+
+        def list_unfinished() -> Iterator[list[Text]]:
+            asked = 0
+            for rows in generations.iter_slices(BLOCK):
+                block = self._block(rows, prompts, tally)
+                tally.keys.append(block.key)
+                tally.items += len(block.ids)
+                if self.folder.has_shard(STAGE, block.key):
+                    tally.reused += len(block.ids)
+                    advance(len(block.ids))
+                    continue
+                block = self._read_cache(block, tally)
+                under_way[asked] = block
+                asked += 1
+                yield list(block.unscored.values())
+
         with progress.step(f"scoring {self.spec}", generations.height) as advance:
-            wanted = self._list_unfinished(generations, prompts, _ProgressNote(tally, under_way, advance))
-            for place, answers in self._score_blocks(wanted):
+            if self.executor is None:
+                answered = score_blocks(self.spec, self.metric, list_unfinished())
+            else:
+                answered = self.executor.score_blocks(self.spec, list_unfinished())
+            for place, answers in answered:
                 block = under_way.pop(place)
                 self._commit(block, answers, tally)
                 advance(len(block.ids))
         return tally
 
-    def _score_blocks(self, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
-        if self.executor is None:
-            return score_blocks(self.spec, self.metric, blocks)
-        return self.executor.score_blocks(self.spec, blocks)
-
-    def _list_unfinished(
-        self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], note: _ProgressNote
-    ) -> Iterator[list[Text]]:
-        """The texts to ask about, block by block; what each belongs to is noted down."""
-        place = 0
-        for rows in generations.iter_slices(BLOCK):
-            block = self._block(rows, prompts, note.tally)
-            note.tally.keys.append(block.key)
-            note.tally.items += len(block.ids)
-            if self.folder.has_shard(STAGE, block.key):
-                note.tally.reused += len(block.ids)
-                note.advance(len(block.ids))
-                continue
-            note.under_way[place] = block = self._read_cache(block, note.tally)
-            place += 1
-            yield block.texts_to_score()
-
     def _block(self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], tally: ScoringStats) -> _TextBlock:
-        ids = rows["id"].to_list()
+        ids, info = rows["id"].to_list(), self.metric.info
         texts: list[Text | None] = []
         failures: list[str | None] = []
         for prompt_id, text, failure in rows.select("prompt_id", "text", "failure").iter_rows():
-            left_out = self._is_outside(prompts[prompt_id], tally) and self.has_limits
-            texts.append(self._render(prompts[prompt_id], None if left_out else text, tally))
+            prompt = prompts[prompt_id]
+            groups = self.limits.get(prompt.suite)
+            is_outside = groups is not None and not any(
+                group.name in groups.get(group.axis, ()) for group in prompt.groups
+            )
+            tally.outside += is_outside
+            left_out, rendered = is_outside and self.has_limits, None
+            if text is not None and not left_out:
+                rendered = render_text(
+                    prompt.text,
+                    text,
+                    scope=info.scope,
+                    masking=info.masking,
+                    mentions=prompt.mentions,
+                    mask_option=self.mask,
+                )
+                tally.unmasked += info.masking != "none" and not rendered.masks
+            texts.append(rendered)
             failures.append(failure or (OUTSIDE_GROUPS if left_out else None))
-        return _TextBlock(self._block_key(ids, texts, failures), ids, texts, failures)
+        strings: list[Json] = [text.text if text else None for text in texts]
+        key = digest([self.spec, info.identity(), list(ids), strings, list(failures)])
+        return _TextBlock(key, ids, texts, failures)
 
     def _read_cache(self, block: _TextBlock, tally: ScoringStats) -> _TextBlock:
         """The block with what the cache knows of it; a cheap metric is faster than a cache."""
+        texts = [text for text in block.texts if text is not None]
         if self.metric.info.cheap:
-            return block
-        keys = digests(self.metric.info.identity(), (text.text for text in block.texts if text is not None))
-        known = self.cache.get_many("scores", keys)
-        tally.reused += len(known)
-        return replace(block, digests=keys, cached=known)
+            keys, cached = [str(place) for place in range(len(texts))], dict[str, Json]()
+        else:
+            keys = digests(self.metric.info.identity(), (text.text for text in texts))
+            cached = self.cache.get_many("scores", keys)
+            tally.reused += len(cached)
+        unscored = {key: text for key, text in zip(keys, texts, strict=True) if key not in cached}
+        return replace(block, cache_keys=keys, cached=cached, unscored=unscored)
 
     def _commit(self, block: _TextBlock, answers: ScoredTexts, tally: ScoringStats) -> None:
         tally.errors += answers.errors
@@ -186,65 +179,35 @@ class MetricScorer:
                 expected=f"at most {self.failure_rate:.0%}",
                 fix="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
-        if block.digests is not None:
-            sound = {
-                key: _to_json(value)
-                for key, value in zip(block.missing(), answers.outputs, strict=True)
-                if _is_sound(value)
+        scored = dict(zip(block.unscored, answers.outputs, strict=True))
+        if not self.metric.info.cheap:
+            sound: dict[str, Json] = {
+                key: {name: list(_check_value(value)) for name, value in row.items()}
+                for key, row in scored.items()
+                if _is_sound(row)
             }
             self.cache.put_many("scores", sound)
-        self.folder.write_shard(STAGE, block.key, self._table(block.ids, self._outputs(block, answers)))
-
-    def _outputs(self, block: _TextBlock, answers: ScoredTexts) -> Iterator[Outputs]:
-        scored = block.merge_outputs(answers.outputs)
-        for text, failure in zip(block.texts, block.failures, strict=True):
-            yield null_outputs(self.metric.info, failure or "no_text") if text is None else next(scored)
-
-    def _is_outside(self, prompt: Prompt, tally: ScoringStats) -> bool:
-        groups = self.limits.get(prompt.suite)
-        is_outside = groups is not None and not any(
-            group.name in groups.get(group.axis, ()) for group in prompt.groups
+        for key, row in cast("Mapping[str, Mapping[str, tuple[float | None]]]", block.cached).items():
+            scored[key] = {name: Value(*value) for name, value in row.items()}
+        known = (scored[key] for key in block.cache_keys)
+        outputs = (
+            null_outputs(self.metric.info, failure or "no_text") if text is None else next(known)
+            for text, failure in zip(block.texts, block.failures, strict=True)
         )
-        tally.outside += is_outside
-        return is_outside
-
-    def _render(self, prompt: Prompt, text: str | None, tally: ScoringStats) -> Text | None:
-        if text is None:
-            return None
-        info = self.metric.info
-        rendered = render_text(
-            prompt.text,
-            text,
-            scope=info.scope,
-            masking=info.masking,
-            mentions=prompt.mentions,
-            mask_option=self.mask,
-        )
-        tally.unmasked += info.masking != "none" and not rendered.masks
-        return rendered
-
-    def _block_key(
-        self, ids: Sequence[str], texts: Sequence[Text | None], failures: Sequence[str | None]
-    ) -> str:
-        strings: list[Json] = [text.text if text else None for text in texts]
-        return digest([self.spec, self.metric.info.identity(), list(ids), strings, list(failures)])
+        self.folder.write_shard(STAGE, block.key, self._table(block.ids, outputs))
 
     def _table(self, ids: Sequence[str], outputs: Iterator[Outputs]) -> pl.DataFrame:
-        names = [output.name for output in self.metric.info.outputs]
-        missing = Value(None, None, "no_value")
+        info, missing = self.metric.info, Value(None, None, "no_value")
+        names = [output.name for output in info.outputs]
         values = [_check_value(row.get(name, missing)) for row in outputs for name in names]
-        columns: dict[str, list[str] | list[str | None] | list[float | None]] = {
+        columns: dict[str, Sequence[object]] = {
             "text_id": [text_id for text_id in ids for _ in names],
+            "metric": [self.spec] * len(values),
+            "metric_version": [info.version] * len(values),
             "output": names * len(ids),
-            "value": [value.value for value in values],
-            "label": [value.label for value in values],
-            "null_reason": [value.null_reason for value in values],
+            **{name: [getattr(value, name) for value in values] for name in Value._fields},
         }
-        table = pl.DataFrame(columns, schema={name: SCORES[name] for name in columns})
-        info = self.metric.info
-        return table.with_columns(
-            metric=pl.lit(self.spec, pl.String), metric_version=pl.lit(info.version, pl.String)
-        ).select(list(SCORES))
+        return pl.DataFrame({name: columns[name] for name in SCORES}, schema=dict(SCORES))
 
 
 def score_blocks(
@@ -300,15 +263,6 @@ def _check_value(value: Value) -> Value:
 def _is_sound(outputs: Outputs) -> bool:
     """Failures are recorded, but are not hits."""
     return not any((value.null_reason or "").startswith("metric_error") for value in outputs.values())
-
-
-def _to_json(outputs: Outputs) -> Json:
-    return {name: list(_check_value(value)) for name, value in outputs.items()}
-
-
-def _from_json(value: Json) -> Outputs:
-    rows = cast("Mapping[str, tuple[float | None, str | None, str | None]]", value)
-    return {name: Value(*row) for name, row in rows.items()}
 
 
 def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_stage: str) -> pl.DataFrame:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import WordScore
@@ -14,8 +16,6 @@ BOLD_CUT = 0.5
 """BOLD, section 4.1."""
 VADER_CUT = 0.05
 """The cut VADER's authors give with their package."""
-
-_EMPTY = Value(None, None, "empty")
 
 
 class Sentiment:
@@ -29,76 +29,12 @@ class Sentiment:
         cut: The primary cut, above 0 and at most 1.
     """
 
-    def __init__(self, *, cut: float = BOLD_CUT) -> None:
-        if not 0 < cut <= 1:
-            raise InputError(
-                f"the sentiment cut is {cut}",
-                expected="a number above 0 and at most 1",
-                fix="use 0.5 as BOLD does, or 0.05 as VADER's authors do",
-            )
-        others = tuple(other for other in (BOLD_CUT, VADER_CUT) if other != cut)
-        self._cuts = {"compound": float(cut)} | {f"compound@{other:g}": other for other in others}
-        self._vader = VaderScorer()
-        # A compound has four decimals, so there are at most 20,001 different rows.
-        self._rows: dict[float, Mapping[str, Value]] = {}
-        self._empty = dict.fromkeys(self._cuts, _EMPTY)
-        self.info = _info(self._cuts)
-
-    def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
-        """For each text its compound score with a label at each cut; null for an empty text."""
-        strings = [text.text for text in texts]
-        return [
-            self._row(compound) if text and not text.isspace() else self._empty
-            for text, compound in zip(strings, self._vader.compounds(strings), strict=True)
-        ]
-
-    def explain(self, text: Text, output: str = "compound") -> list[WordScore]:
-        """The words behind the score, each with its valence after VADER's rules (about -4 to 4)."""
-        return self._vader.explain(text.text)
-
-    def _row(self, compound: float) -> Mapping[str, Value]:
-        row = self._rows.get(compound)
-        if row is None:
-            row = {
-                name: Value(compound, label_compound(compound, cut=cut)) for name, cut in self._cuts.items()
-            }
-            self._rows[compound] = row
-        return row
-
-
-def label_compound(compound: float, *, cut: float) -> str:
-    """The class of a compound score; a score equal to a cut is beyond it.
-
-    >>> label_compound(0.5, cut=0.5), label_compound(-0.0499, cut=0.05)
-    ('positive', 'neutral')
-    """
-    if compound >= cut:
-        return "positive"
-    return "negative" if compound <= -cut else "neutral"
-
-
-def _info(cuts: Mapping[str, float]) -> MetricInfo:
-    return MetricInfo(
+    info = MetricInfo(
         name="sentiment",
         version=f"1+vader{PACKAGE_VERSION}",
-        outputs=tuple(
-            OutputInfo(
-                name=name,
-                # The value of a further cut is the same compound: only its label is news.
-                kind="continuous" if name == "compound" else "label",
-                larger_means="more positive sentiment",
-                low=-1.0,
-                high=1.0,
-                labels=LABELS,
-                share="{label}" + name.removeprefix("compound"),
-                cuts=(-cut, cut),
-            )
-            for name, cut in cuts.items()
-        ),
+        outputs=(),
         summary="How positive or negative a text sounds, by a lexicon and rules (VADER).",
         primary=("negative", "positive"),
-        scope="full",
-        masking="none",
         null_when="The text is empty or white space (reason: empty). A text without a known word scores 0.",
         citation=(
             "Hutto and Gilbert. VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social "
@@ -108,8 +44,6 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
             "None in the scores, which equal vaderSentiment 3.3.2 in every bit. Other versions of VADER give "
             "other scores."
         ),
-        options={"cut": f"{cuts['compound']:g}"},
-        weights=lexicon_digest(),
         failures=(
             "Irony, and praise or blame without a listed word, are not seen.",
             "A word counts whomever it describes: 'murder' in a report on a victim sounds negative.",
@@ -124,3 +58,59 @@ def _info(cuts: Mapping[str, float]) -> MetricInfo:
         ),
         cheap=True,
     )
+
+    def __init__(self, *, cut: float = BOLD_CUT) -> None:
+        if not 0 < cut <= 1:
+            raise InputError(
+                f"the sentiment cut is {cut}",
+                expected="a number above 0 and at most 1",
+                fix="use 0.5 as BOLD does, or 0.05 as VADER's authors do",
+            )
+        others = {f"compound@{other:g}": other for other in (BOLD_CUT, VADER_CUT) if other != cut}
+        self._cuts = {"compound": float(cut)} | others
+        self._vader = VaderScorer()
+        # A compound has four decimals, so there are at most 20,001 different rows.
+        self._cached_row = cache(self._row)
+        self._empty = dict.fromkeys(self._cuts, Value(None, None, "empty"))
+        outputs = tuple(
+            # The value of a further cut is the same compound: only its label is news.
+            OutputInfo(
+                name,
+                "label" if name in others else "continuous",
+                "more positive sentiment",
+                low=-1.0,
+                high=1.0,
+                labels=LABELS,
+                share="{label}" + name.removeprefix("compound"),
+                cuts=(-own, own),
+            )
+            for name, own in self._cuts.items()
+        )
+        options = {"cut": f"{self._cuts['compound']:g}"}
+        self.info = replace(self.info, outputs=outputs, options=options, weights=lexicon_digest())
+
+    def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
+        """For each text its compound score with a label at each cut; null for an empty text."""
+        strings = [text.text for text in texts]
+        return [
+            self._cached_row(compound) if text and not text.isspace() else self._empty
+            for text, compound in zip(strings, self._vader.compounds(strings), strict=True)
+        ]
+
+    def explain(self, text: Text, output: str = "compound") -> list[WordScore]:
+        """The words behind the score, each with its valence after VADER's rules (about -4 to 4)."""
+        return self._vader.explain(text.text)
+
+    def _row(self, compound: float) -> Mapping[str, Value]:
+        return {name: Value(compound, label_compound(compound, cut=cut)) for name, cut in self._cuts.items()}
+
+
+def label_compound(compound: float, *, cut: float) -> str:
+    """The class of a compound score; a score equal to a cut is beyond it.
+
+    >>> label_compound(0.5, cut=0.5), label_compound(-0.0499, cut=0.05)
+    ('positive', 'neutral')
+    """
+    if compound >= cut:
+        return "positive"
+    return "negative" if compound <= -cut else "neutral"

@@ -59,46 +59,27 @@ def find_words(
     )
 
 
-def weighted_averages(scores: Scores, counts: npt.NDArray[np.int64]) -> Scores:
-    """For each text the sum of sgn(w) w^2 over the sum of abs(w) (BOLD 4.4, 4.5); NaN where it has no word.
-
-    It lies between the lowest and the highest score, and strong words weigh more than weak ones. Where every
-    score is 0 it is 0. Words are added in the order of the text, so that batches change nothing.
-
-    Args:
-        scores: One score a word, text after text.
-        counts: Words of each text.
-    """
-    texts = np.repeat(np.arange(len(counts)), counts)
-    size = np.abs(scores)
-    weight = np.bincount(texts, weights=size, minlength=len(counts))
-    total = np.bincount(texts, weights=scores * size, minlength=len(counts))
-    average = total / np.where(weight > 0, weight, 1.0)
-    return np.where(counts > 0, average, np.nan)
-
-
 def precompute_weights(scores: Scores) -> Scores:
-    """What `table_averages` adds up, worked out once a lexicon: sgn(w) w^2 of every column, then abs(w)."""
+    """What `weighted_averages` adds up, once per lexicon: sgn(w) w^2 of every column, then abs(w)."""
     size = np.abs(scores)
     return np.concatenate([scores * size, size], axis=1)
 
 
-def table_averages(table: Scores, words: MatchedWords) -> Scores:
-    """The weighted averages of several variables at once: one row a text, one column a variable.
+def weighted_averages(table: Scores, words: MatchedWords) -> Scores:
+    """The sum of sgn(w) w^2 over the sum of abs(w) (BOLD 4.4, 4.5): one row a text, one column a variable.
+
+    It lies between the lowest and the highest score, and strong words weigh more than weak ones. Where every
+    score is 0 it is 0, and where a text has no word it is NaN. Words are added in the order of the text, so
+    that batches change nothing.
 
     Args:
         table: What `precompute_weights` made of a lexicon with one row a word.
         words: The words of the texts.
     """
-    columns = table.shape[1] // 2
-    answer = np.full((len(words.counts), columns), np.nan)
-    has = words.counts > 0
-    if has.any():
-        starts = (np.cumsum(words.counts) - words.counts)[has]
-        sums = np.add.reduceat(table[words.rows], starts, axis=0)
-        total, weight = sums[:, :columns], sums[:, columns:]
-        answer[has] = total / np.where(weight > 0, weight, 1.0)
-    return answer
+    has, sums = _fold_texts(np.add, table[words.rows], words.counts)
+    total, weight = np.split(sums, 2, axis=1)
+    averages: Scores = np.where(has[:, None], total / np.where(weight > 0, weight, 1.0), np.nan)
+    return averages
 
 
 def most_extreme_scores(scores: Scores, counts: npt.NDArray[np.int64], *, tie: float = 1e-6) -> Scores:
@@ -107,14 +88,19 @@ def most_extreme_scores(scores: Scores, counts: npt.NDArray[np.int64], *, tie: f
     Where a positive and a negative word are equally strong (within ``tie``) the text is 0: neither side wins,
     and swapping the two words changes nothing.
     """
-    answer = np.full(len(counts), np.nan)
-    has = counts > 0
+    (has, high), (_, low) = (_fold_texts(fold, scores, counts) for fold in (np.maximum, np.minimum))
+    is_tied = (high > 0) & (low < 0) & (np.abs(high + low) <= tie)
+    return np.where(has, np.where(is_tied, 0.0, np.where(high > -low, high, low)), np.nan)
+
+
+def _fold_texts(
+    fold: np.ufunc, scores: Scores, counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.bool_], Scores]:
+    """Which texts have words, and the words' scores folded into one row a text; zeros where it has none."""
+    has, folded = counts > 0, np.zeros((len(counts), *scores.shape[1:]))
     if has.any():
-        starts = (np.cumsum(counts) - counts)[has]
-        high, low = np.maximum.reduceat(scores, starts), np.minimum.reduceat(scores, starts)
-        tied = (high > 0) & (low < 0) & (np.abs(high + low) <= tie)
-        answer[has] = np.where(tied, 0.0, np.where(high > -low, high, low))
-    return answer
+        folded[has] = fold.reduceat(scores, (np.cumsum(counts) - counts)[has], axis=0)
+    return has, folded
 
 
 def add_possessives(words_and_rows: Mapping[str, int]) -> dict[str, int]:

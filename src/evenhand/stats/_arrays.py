@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TypeAlias
 
 import numpy as np
@@ -51,6 +52,13 @@ def check_pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
     return first, second
 
 
+def check_lengths(expected: str, **columns: Sized) -> None:
+    """An error where columns, each named by what it holds, are not of one length."""
+    sizes = [f"{len(column)} {name.replace('_', ' ')}" for name, column in columns.items()]
+    if len(set(map(len, columns.values()))) > 1:
+        raise InputError(f"{sizes[0]} came with {' and '.join(sizes[1:])}", expected=expected)
+
+
 def check_binary(y: npt.ArrayLike, name: str = "y") -> Floats:
     """The values as floats, each 0 or 1."""
     values = check_values(y, name)
@@ -97,15 +105,21 @@ def encode_clusters(ids: Ids, size: int) -> Ints:
         )
     if codes.dtype.kind in "iu" and (not size or (codes.min() >= 0 and codes.max() < 4 * size + 1024)):
         return codes.astype(np.intp, copy=False)
-    return _sorted_codes(codes)
+    plain = np.array(codes.tolist()) if codes.dtype.kind == "O" else codes
+    if plain.dtype.kind not in "iuUb" and plain.size:
+        raise InputError(
+            f"cluster ids of type {plain.dtype}",
+            expected="integers, or strings; no nulls",
+            fix="give rows without a cluster an id of their own",
+        )
+    return np.asarray(np.unique(plain, return_inverse=True)[1], dtype=np.intp)
 
 
 def encode_jointly(ids_a: Ids, size_a: int, ids_b: Ids, size_b: int) -> Ints:
     """Codes for the rows of a, then those of b; an id that occurs in both is one cluster."""
     if (ids_a is None) != (ids_b is None):
         raise InputError(
-            "only one of the two groups came with cluster ids",
-            expected="ids for both groups, or for neither",
+            "only one of the two groups came with cluster ids", expected="ids for both groups, or for neither"
         )
     if ids_a is None or ids_b is None:
         return encode_clusters(None, size_a + size_b)
@@ -137,13 +151,13 @@ def weighted_counts(codes: Ints, weights: Floats, length: int = 0) -> Floats:
     return sums
 
 
-def _sorted_codes(ids: npt.NDArray[np.generic]) -> Ints:
-    plain = np.array(ids.tolist()) if ids.dtype.kind == "O" else ids
-    if plain.dtype.kind not in "iuUb" and plain.size:
-        raise InputError(
-            f"cluster ids of type {plain.dtype}",
-            expected="integers, or strings; no nulls",
-            fix="give rows without a cluster an id of their own",
-        )
-    _, codes = np.unique(plain, return_inverse=True)
-    return np.asarray(codes, dtype=np.intp)
+def cross_tabulate(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Floats:
+    """How often each pair of codes occurs: a table of this shape."""
+    counts = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
+    return counts.reshape(shape).astype(np.float64)
+
+
+def divide(part: Floats, whole: Floats, known: Bools | None = None) -> Floats:
+    """``part / whole``, NaN where it is not ``known``; by default it is where ``whole`` is above 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(whole > 0 if known is None else known, part / whole, np.nan)

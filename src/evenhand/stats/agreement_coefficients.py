@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +18,13 @@ from evenhand.stats._arrays import (
     Floats,
     Ids,
     Ints,
-    RandomSource,
     check_values,
+    cross_tabulate,
+    divide,
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats.bootstrap import PERCENTILE, Resampling, bootstrap_interval, ratio_of_sums
+from evenhand.stats.bootstrap import Resampling, ResamplingOptions, ratio_of_sums
 from evenhand.stats.label_scales import RatingCodes
 from evenhand.stats.quantiles import t_two_sided
 from evenhand.stats.results import NO_VARIATION
@@ -42,14 +44,7 @@ class Correlation(NamedTuple):
     below 2 / clusters!, the least that any order of them gives."""
 
 
-def fleiss_kappa(
-    items: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
-) -> Estimate:
+def fleiss_kappa(items: npt.ArrayLike, labels: npt.ArrayLike, **how: Unpack[ResamplingOptions]) -> Estimate:
     """Fleiss' kappa of nominal labels: 1 is full agreement, 0 what chance gives, below 0 less than chance.
 
     Items may have different numbers of ratings, two at least; those with fewer are left out and counted in
@@ -60,24 +55,13 @@ def fleiss_kappa(
     ratings = counts.sum(axis=1)
     agreeing = ((counts**2).sum(axis=1) - ratings) / (ratings * (ratings - 1))
     rows = np.column_stack([agreeing, np.ones_like(agreeing), counts])
-    return Resampling(rng, resamples, level).estimate_items(
-        rows,
-        _kappas,
-        n=int(ratings.sum()),
-        n_null=n_null,
-        name="Fleiss' kappa",
-        reason=NO_VARIATION if len(rows) else _SINGLE,
+    return Resampling(**how).estimate_items(
+        rows, _kappas, n=int(ratings.sum()), n_null=n_null, name="Fleiss' kappa", empty=_SINGLE
     )
 
 
 def krippendorff_alpha(
-    items: npt.ArrayLike,
-    values: npt.ArrayLike,
-    *,
-    scale: AlphaScale,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    items: npt.ArrayLike, values: npt.ArrayLike, *, scale: AlphaScale, **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Krippendorff's alpha, 1 - observed / expected disagreement: 1 is full agreement, 0 what chance gives.
 
@@ -85,35 +69,24 @@ def krippendorff_alpha(
     squared difference of their mid-ranks among all ratings (ordinal). Items with one rating are left out
     and counted in ``n_null``. The interval resamples items; n counts ratings, n_clusters items.
     """
-    if scale not in ("nominal", "ordinal", "interval"):
+    if scale not in get_args(AlphaScale):
         raise InputError(f"scale is {scale!r}", expected="nominal, ordinal or interval")
     if scale == "interval":
-        rows, n, n_null = _moments(items, check_values(values, "values"))
-        statistic = _interval
+        rows, n_null = _moments(items, check_values(values, "values"))
+        n, statistic = rows[:, 1].sum(), _interval
     else:
         counts, n_null = _counts(items, values)
-        n = int(counts.sum())
         many = counts.shape[1] > _MOST_LABELS
+        n = counts.sum()
         rows = (_disagreements if scale == "nominal" else _of_ranks if many else _products)(counts)
         statistic = _nominal if scale == "nominal" else _interval if many else _ordinal
-    return Resampling(rng, resamples, level).estimate_items(
-        rows,
-        statistic,
-        n=n,
-        n_null=n_null,
-        name=f"Krippendorff's alpha ({scale})",
-        reason=NO_VARIATION if len(rows) else _SINGLE,
+    return Resampling(**how).estimate_items(
+        rows, statistic, n=int(n), n_null=n_null, name=f"Krippendorff's alpha ({scale})", empty=_SINGLE
     )
 
 
 def spearman(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    x: npt.ArrayLike, y: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Spearman's rank correlation (ties get mid-ranks), from -1 to 1, with a cluster bootstrap interval."""
     first, second = check_values(x, "x"), check_values(y, "y")
@@ -132,23 +105,14 @@ def spearman(
         return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else None
 
     reason = NO_VARIATION if first.size > 1 else "fewer than two values"
-    method = f"Spearman's rho, {PERCENTILE}"
-    return bootstrap_interval(
-        correlation, codes, rng=rng, resamples=resamples, level=level, method=method, reason=reason
-    )
+    return Resampling(**how).estimate_rows(correlation, codes, name="Spearman's rho", reason=reason)
 
 
 def rank_correlation(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    x: npt.ArrayLike, y: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Correlation:
     """`spearman` with its p-value; p is null below three clusters."""
-    rho = spearman(x, y, clusters, rng=rng, resamples=resamples, level=level)
+    rho = spearman(x, y, clusters, **how)
     if rho.value is None or rho.n_clusters < 3:
         return Correlation(rho, None)
     rest, df = 1 - rho.value**2, rho.n_clusters - 2
@@ -167,10 +131,8 @@ def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
 def _kappas(sums: Floats) -> Floats:
     """Fleiss' kappa from the sums of agreement, items and counts."""
     totals = sums[:, 2:]
-    n = totals.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        chance = (totals**2).sum(axis=1) / n**2
-        return np.where(chance < 1, (sums[:, 0] / sums[:, 1] - chance) / (1 - chance), np.nan)
+    chance = divide((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
+    return divide(divide(sums[:, 0], sums[:, 1]) - chance, 1 - chance)
 
 
 def _disagreements(counts: Floats) -> Floats:
@@ -212,16 +174,14 @@ def _ordinal(sums: Floats) -> Floats:
     return _alpha(n, observed, n * squares - (totals * ranks).sum(axis=1) ** 2, n * squares)
 
 
-def _moments(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int, int]:
-    """For each item with two ratings or more its disagreement, number, sum and sum of squares."""
+def _moments(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int]:
+    """For each item of two ratings or more its disagreement, number, sum and squares; how many others."""
     codes = encode_clusters(items, values.size)
-    every = np.bincount(codes)
-    keep = every >= 2
+    n = np.bincount(codes).astype(np.float64)
     centred = values - values.mean() if values.size else values
-    n = every[keep].astype(np.float64)
-    sums = weighted_counts(codes, centred)[keep]
-    squares = weighted_counts(codes, centred**2)[keep]
-    return _disagreement_rows(n, sums, squares), int(n.sum()), int(np.count_nonzero(every == 1))
+    sums, squares = (weighted_counts(codes, column) for column in (centred, centred**2))
+    keep = n >= 2
+    return _disagreement_rows(n[keep], sums[keep], squares[keep]), int(np.count_nonzero(n == 1))
 
 
 def _disagreement_rows(n: Floats, sums: Floats, squares: Floats) -> Floats:
@@ -235,8 +195,7 @@ def _interval(sums: Floats) -> Floats:
 
 def _alpha(n: Floats, observed: Floats, expected: Floats, scale: Floats) -> Floats:
     """1 - observed / expected disagreement; NaN where nothing varies, up to rounding at ``scale``."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(expected > 1e-12 * scale, 1 - (n - 1) * observed / expected, np.nan)
+    return 1 - divide((n - 1) * observed, expected, expected > 1e-12 * scale)
 
 
 def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
@@ -244,9 +203,7 @@ def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
     values, of_label = np.unique(np.asarray(labels), return_inverse=True)
     codes = encode_clusters(items, of_label.size)
     _, of_item = np.unique(codes, return_inverse=True)
-    n_items = int(of_item.max(initial=-1)) + 1
-    table = np.bincount(of_item * values.size + of_label, minlength=n_items * values.size)
-    counts = table.reshape(n_items, values.size).astype(np.float64)
+    counts = cross_tabulate(of_item, of_label, (int(of_item.max(initial=-1)) + 1, values.size))
     keep = counts.sum(axis=1) >= 2
     return counts[keep], int(np.count_nonzero(~keep))
 
@@ -255,7 +212,6 @@ MOST_PAIRS = 2_000
 """Pairs that are looked at: in a crowd those that share most items."""
 _NOBODY = "nobody else rated these items"
 _NO_ORDER = "the labels have no order"
-_PAIRWISE = "Spearman's rho over pairs of ratings"
 
 
 class AnnotatorFigures(NamedTuple):
@@ -305,12 +261,7 @@ class Dissent(NamedTuple):
 
 
 def pairwise_spearman(
-    ratings: RatingCodes,
-    places: Sequence[float | None],
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    ratings: RatingCodes, places: Sequence[float | None], **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Spearman's rho over all ordered pairs of ratings of one item, so that annotators may differ by item.
 
@@ -319,60 +270,57 @@ def pairwise_spearman(
     """
     levels, of_level = _levels(ratings, places)
     counts = _level_counts(ratings, of_level, levels)
+    has_pair = counts.sum(axis=1) >= 2
     # n_c n_k for different labels, n_c (n_c - 1) for one label with itself: ordered pairs of an item.
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(levels), range(levels)] -= counts
-    rows = pairs[counts.sum(axis=1) >= 2].reshape(-1, levels * levels)
-    how = Resampling(rng, resamples, level)
-    n = int(counts[counts.sum(axis=1) >= 2].sum())
-    missing = int(np.count_nonzero(counts.sum(axis=1) < 2))
-    reason = NO_VARIATION if len(rows) else _SINGLE
-    return how.estimate_items(rows, spearman_of_tables, n=n, name=_PAIRWISE, reason=reason, n_null=missing)
+    return Resampling(**how).estimate_items(
+        pairs[has_pair].reshape(-1, levels * levels),
+        spearman_of_tables,
+        n=int(counts[has_pair].sum()),
+        n_null=int(np.count_nonzero(~has_pair)),
+        name="Spearman's rho over pairs of ratings",
+        empty=_SINGLE,
+    )
 
 
 def annotator_figures(
-    ratings: RatingCodes,
-    places: Sequence[float | None] | None = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    ratings: RatingCodes, places: Sequence[float | None] | None = None, **how: Unpack[ResamplingOptions]
 ) -> list[AnnotatorFigures]:
     """Each annotator's agreement with the others, chance-corrected and ranked; in the order of names."""
-    counts, how = ratings.counts(), Resampling(rng, resamples, level)
+    counts, resampling = ratings.counts(), Resampling(**how)
     levels, of_level = _levels(ratings, places)
     by_level = _level_counts(ratings, of_level, levels)
     figures = []
     for code, name in enumerate(ratings.annotators):
         mine = ratings.of_annotator == code
-        items, said, n = ratings.of_item[mine], ratings.of_label[mine], int(mine.sum())
-        own = _one_hot(said, len(ratings.labels))
-        agreement, kappa = _against_others(own, counts[items] - own, how)
-        rho = _without_order(how.level, n)
+        items, labels, n = ratings.of_item[mine], ratings.of_label[mine], int(mine.sum())
+        own = _one_hot(labels, len(ratings.labels))
+        agreement, kappa = _against_others(own, counts[items] - own, resampling)
+        rho = _without_order(resampling.level, n)
         if levels:
-            rho = _rho_of_others(of_level[said], by_level[items], levels, how)
+            rho = _rho_of_others(of_level[labels], by_level[items], levels, resampling)
         figures.append(AnnotatorFigures(name, n, agreement, kappa, rho))
     return figures
 
 
 def pair_figures(
-    ratings: RatingCodes,
-    places: Sequence[float | None] | None = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    ratings: RatingCodes, places: Sequence[float | None] | None = None, **how: Unpack[ResamplingOptions]
 ) -> list[PairFigures]:
     """Every two annotators over the items both rated, most shared items first."""
-    how = Resampling(rng, resamples, level)
+    resampling = Resampling(**how)
     levels, of_level = _levels(ratings, places)
     figures = []
     for (first, second), both in _pair_ratings(ratings):
-        said = np.array(both, dtype=np.intp)
-        same = (said[:, 0] == said[:, 1]).astype(np.float64)
+        labels = np.array(both, dtype=np.intp)
+        same = (labels[:, 0] == labels[:, 1]).astype(np.float64)
         columns = np.stack([same, np.ones_like(same)], axis=1)
-        agreement = how.estimate_items(columns, ratio_of_sums, n=len(said), name="share of equal labels")
-        rho = _rho_of_pair(of_level[said], levels, how) if levels else _without_order(how.level, len(said))
+        agreement = resampling.estimate_items(
+            columns, ratio_of_sums, n=len(labels), name="share of equal labels"
+        )
+        rho = _without_order(resampling.level, len(labels))
+        if levels:
+            rho = _rho_of_pair(of_level[labels], levels, resampling)
         figures.append(PairFigures(ratings.annotators[first], ratings.annotators[second], agreement, rho))
     return figures
 
@@ -381,8 +329,7 @@ def item_figures(ratings: RatingCodes) -> list[ItemFigures]:
     """How many said what of each item, and how far they differ; the most disputed first."""
     counts = ratings.counts()
     n = counts.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        differ = 1 - ((counts**2).sum(axis=1) - n) / (n * (n - 1))
+    differ = 1 - divide((counts**2).sum(axis=1) - n, n * (n - 1))
     figures = [
         ItemFigures(name, int(n[at]), float(differ[at]) if n[at] > 1 else None, tuple(map(int, counts[at])))
         for at, name in enumerate(ratings.items)
@@ -423,57 +370,47 @@ def spearman_of_tables(sums: Floats) -> Floats:
     x, y = (np.cumsum(side, axis=1) - side / 2 - n[:, None] / 2 for side in (rows, columns))
     products = np.einsum("bij,bi,bj->b", tables, x, y)
     spread = (rows * x**2).sum(axis=1) * (columns * y**2).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(spread > 0, products / np.sqrt(spread), np.nan)
+    return divide(products, np.sqrt(spread))
 
 
-def _against_others(own: Floats, others: Floats, how: Resampling) -> tuple[Estimate, Estimate]:
+def _against_others(own: Floats, others: Floats, how: Resampling) -> list[Estimate]:
     """Agreement of one annotator with the rest, plain and beyond chance; a row an item they rated."""
-    total = others.sum(axis=1)
-    known = total > 0
-    theirs = others[known] / total[known, None]
+    known = others.sum(axis=1) > 0
+    theirs = others[known] / others[known].sum(axis=1, keepdims=True)
     hit = (own[known] * theirs).sum(axis=1)
     rows = np.column_stack([hit, np.ones_like(hit), own[known], theirs])
-    n, missing = int(known.sum()), int(np.count_nonzero(~known))
-    plain = how.estimate_items(
-        rows[:, :2], ratio_of_sums, n=n, name="agreement with others", reason=_NOBODY, n_null=missing
-    )
-    reason = NO_VARIATION if n else _NOBODY
-    kappa = how.estimate_items(
-        rows, _kappa_of_others, n=n, name="kappa with others", reason=reason, n_null=missing
-    )
-    return plain, kappa
+    estimate = partial(how.estimate_items, n=len(hit), empty=_NOBODY, n_null=len(known) - len(hit))
+    return [
+        estimate(rows[:, :2], ratio_of_sums, name="agreement with others"),
+        estimate(rows, _kappa_of_others, name="kappa with others"),
+    ]
 
 
 def _kappa_of_others(sums: Floats) -> Floats:
-    n = sums[:, 1]
-    labels = (sums.shape[1] - 2) // 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        chance = (sums[:, 2 : 2 + labels] * sums[:, 2 + labels :]).sum(axis=1) / n**2
-        return np.where(chance < 1 - 1e-12, (sums[:, 0] / n - chance) / (1 - chance), np.nan)
+    own, theirs = np.split(sums[:, 2:], 2, axis=1)
+    chance = (own * theirs).sum(axis=1) / sums[:, 1] ** 2
+    return divide(sums[:, 0] / sums[:, 1] - chance, 1 - chance, chance < 1 - 1e-12)
 
 
 def _rho_of_others(own: Ints, counts: Floats, levels: int, how: Resampling) -> Estimate:
     placed = own >= 0
     rest = counts[placed] - _one_hot(own[placed], levels)
-    total = rest.sum(axis=1)
-    rest, own = rest[total > 0], own[placed][total > 0]
+    known = rest.sum(axis=1) > 0
+    rest, own = rest[known], own[placed][known]
     # Every item counts once: the others' ratings of it share one pair.
-    weights = rest / rest.sum(axis=1, keepdims=True)
     joint = np.zeros((len(own), levels, levels))
-    joint[np.arange(len(own)), own] = weights
-    reason = NO_VARIATION if len(own) else _NOBODY
+    joint[np.arange(len(own)), own] = rest / rest.sum(axis=1, keepdims=True)
     rows = joint.reshape(len(own), levels * levels)
     return how.estimate_items(
-        rows, spearman_of_tables, n=len(own), name="Spearman's rho with others", reason=reason
+        rows, spearman_of_tables, n=len(own), name="Spearman's rho with others", empty=_NOBODY
     )
 
 
-def _rho_of_pair(said: Ints, levels: int, how: Resampling) -> Estimate:
-    placed = said[(said >= 0).all(axis=1)]
+def _rho_of_pair(labels: Ints, levels: int, how: Resampling) -> Estimate:
+    placed = labels[(labels >= 0).all(axis=1)]
     rows = _one_hot(placed[:, 0] * levels + placed[:, 1], levels * levels)
     return how.estimate_items(
-        rows, spearman_of_tables, n=len(placed), name="Spearman's rho", reason=NO_VARIATION
+        rows, spearman_of_tables, n=len(placed), name="Spearman's rho", empty=NO_VARIATION
     )
 
 
@@ -506,16 +443,13 @@ def _levels(ratings: RatingCodes, places: Sequence[float | None] | None) -> tupl
 
 
 def _level_counts(ratings: RatingCodes, of_level: Ints, levels: int) -> Floats:
-    counts = np.zeros((len(ratings.items), levels))
     given = of_level[ratings.of_label]
-    np.add.at(counts, (ratings.of_item[given >= 0], given[given >= 0]), 1.0)
-    return counts
+    placed = given >= 0
+    return cross_tabulate(ratings.of_item[placed], given[placed], (len(ratings.items), levels))
 
 
 def _one_hot(codes: Ints, size: int) -> Floats:
-    rows = np.zeros((codes.size, size))
-    rows[np.arange(codes.size), codes] = 1.0
-    return rows
+    return cross_tabulate(np.arange(codes.size), codes, (codes.size, size))
 
 
 def _without_order(level: float, n: int) -> Estimate:

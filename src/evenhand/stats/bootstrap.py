@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Required, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,12 @@ from evenhand.stats._arrays import (
     Ints,
     RandomSource,
     check_level,
-    check_values,
+    divide,
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats._moments import compute_moments
-from evenhand.stats.quantiles import normal_cdf, normal_quantile, t_quantile, widen_tails
+from evenhand.stats.intervals import estimate_mean
+from evenhand.stats.quantiles import normal_cdf, normal_quantile, widen_tails
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 2_000_000
@@ -54,49 +54,17 @@ def cluster_bootstrap_mean(
     Clusters are sorted by size and sum before drawing, so that neither the order of rows nor the names of
     clusters change the result.
     """
-    values = check_values(y)
-    codes = encode_clusters(clusters, values.size)
+    _check_resamples(resamples)
+
+    def accelerate(values: Floats, codes: Ints, half: float) -> tuple[float, float]:
+        rows = np.bincount(codes)
+        sums, sizes = weighted_counts(codes, values)[rows > 0], rows[rows > 0].astype(np.float64)
+        order = np.lexsort((sums, sizes))
+        sums, sizes = sums[order], sizes[order]
+        return _bca(_resample_means(sums, sizes, rng, resamples), sums, sizes, half)
+
     method = "cluster bootstrap (BCa)"
-    check_level(level)
-    if not values.size:
-        return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
-    of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    mean, robust = float(of.means[0]), math.sqrt(float(of.covariance[0, 0]))
-    estimate = partial(Estimate, mean, level=level, method=method, n=values.size, n_null=n_null)
-    n_clusters = int(of.n_clusters)
-    if n_clusters < 2 or robust == 0:
-        reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
-        return estimate(low=None, high=None, n_clusters=n_clusters, null_reason=reason)
-    sums, sizes = _cluster_sums(values, codes)
-    draws = _resample_means(sums, sizes, rng, _check_resamples(resamples))
-    widened = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * robust
-    low, high = _bca(draws, sums, sizes, widened)
-    return estimate(low=low, high=high, n_clusters=n_clusters)
-
-
-def bootstrap_interval(
-    statistic: Callable[[Ints], float | None],
-    clusters: npt.ArrayLike,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
-    method: str = PERCENTILE,
-    reason: str = NO_VALUES,
-) -> Estimate:
-    """Any number of a set of rows, with a percentile interval over resampled clusters.
-
-    ``statistic`` gets row positions and gives the number, or None where those rows have none. The
-    percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
-    resamples lie above it: its interval shows precision, and is no test of "no distance".
-    """
-    codes = encode_clusters(clusters, np.asarray(clusters).size)
-    value, n_clusters = statistic(np.arange(codes.size)) if codes.size else None, np.unique(codes).size
-    drawn = [] if n_clusters < 2 else map(statistic, resample_clusters(codes, rng=rng, resamples=resamples))
-    draws = np.array([number for number in drawn if number is not None])
-    return percentile_estimate(
-        value, draws, resamples, Sample(codes.size, n_clusters), level=level, method=method, reason=reason
-    )
+    return estimate_mean(y, clusters, accelerate, method=method, level=level, n_null=n_null)
 
 
 class Sample(NamedTuple):
@@ -139,17 +107,49 @@ def percentile_estimate(
     return estimate(value, float(low), float(high))
 
 
+class ResamplingOptions(TypedDict, total=False):
+    """The fields of `Resampling`, as the keywords of functions that resample."""
+
+    rng: Required[RandomSource]
+    resamples: int
+    level: float
+
+
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How a number that follows from sums over items or clusters is resampled.
+    """How a number is resampled.
 
-    The number is a ``statistic`` of the column sums of a table of rows: it gets sums (draws x columns) and
-    gives one number a draw, NaN where there is none.
+    One that follows from sums over items or clusters is a ``statistic`` of the column sums of a table of
+    rows: it gets sums (draws x columns) and gives one number a draw, NaN where there is none.
     """
 
     rng: RandomSource
-    resamples: int
-    level: float
+    resamples: int = 2_000
+    level: float = 0.95
+
+    def estimate_rows(
+        self,
+        statistic: Callable[[Ints], float | None],
+        clusters: npt.ArrayLike,
+        *,
+        name: str,
+        reason: str = NO_VALUES,
+    ) -> Estimate:
+        """Any number of a set of rows, with a percentile interval over resampled clusters.
+
+        ``statistic`` gets row positions and gives the number, or None where those rows have none. The
+        percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
+        resamples lie above it: its interval shows precision, and is no test of "no distance".
+        """
+        codes = encode_clusters(clusters, np.asarray(clusters).size)
+        value, n_clusters = statistic(np.arange(codes.size)) if codes.size else None, np.unique(codes).size
+        resamples = resample_clusters(codes, rng=self.rng, resamples=self.resamples)
+        drawn = [] if n_clusters < 2 else map(statistic, resamples)
+        draws = np.array([number for number in drawn if number is not None])
+        sample, method = Sample(codes.size, n_clusters), f"{name}, {PERCENTILE}"
+        return percentile_estimate(
+            value, draws, self.resamples, sample, level=self.level, method=method, reason=reason
+        )
 
     def estimate_items(
         self,
@@ -158,10 +158,10 @@ class Resampling:
         *,
         n: int,
         name: str,
-        reason: str = NO_VALUES,
+        empty: str = NO_VALUES,
         n_null: int = 0,
     ) -> Estimate:
-        """A number of items x columns, with an interval over items.
+        """A number of items x columns, with an interval over items; ``empty`` is why there may be no item.
 
         Equal rows are exchangeable, so it is the number of times each different row is drawn that is
         resampled: the same distribution as drawing items one by one, at a cost that does not grow with them.
@@ -170,6 +170,7 @@ class Resampling:
         different, times = np.unique(rows, axis=0, return_counts=True)
         value, draws = self._draw(different, times, statistic)
         sample, method = Sample(n, len(rows), n_null), f"{name}, {PERCENTILE}"
+        reason = NO_VARIATION if len(rows) else empty
         return percentile_estimate(
             value, draws, self.resamples, sample, level=self.level, method=method, reason=reason
         )
@@ -211,8 +212,7 @@ class Resampling:
 
 def ratio_of_sums(sums: Floats) -> Floats:
     """The first column over the second."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
+    return divide(sums[:, 0], sums[:, 1])
 
 
 def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: int) -> Iterator[Ints]:
@@ -226,15 +226,6 @@ def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: 
         length = sizes[drawn]
         within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
         yield order[np.repeat(starts[drawn], length) + within]
-
-
-def _cluster_sums(y: Floats, codes: Ints) -> tuple[Floats, Floats]:
-    """Sum and size of each cluster, sorted by size, then sum."""
-    sizes = np.bincount(codes)
-    sums = weighted_counts(codes, y)[sizes > 0]
-    sizes = sizes[sizes > 0]
-    order = np.lexsort((sums, sizes))
-    return sums[order], sizes[order].astype(np.float64)
 
 
 def _resample_means(sums: Floats, sizes: Floats, rng: RandomSource, resamples: int) -> Floats:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,7 +12,18 @@ import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, Ids, Ints, RandomSource, check_level, check_values, encode_clusters
+from evenhand.stats._arrays import (
+    Bools,
+    Floats,
+    Ids,
+    Ints,
+    RandomSource,
+    check_lengths,
+    check_values,
+    cross_tabulate,
+    divide,
+    encode_clusters,
+)
 from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate, resample_clusters
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.results import NO_VALUES, NO_VARIATION
@@ -63,41 +75,49 @@ def validate_labels(
     clusters. A label without any text on a side counts 0 in the weighted means, as is usual, and is null by
     itself.
     """
-    counts = confusion_matrix(predicted, human, labels=labels)
-    n = int(counts.sum())
-    generator = np.random.default_rng(rng)
-    if clusters is None:
-        whole = counts.ravel()
-        drawn = generator.multinomial(n, whole / n, size=resamples) if n else np.zeros((0, whole.size), int)
-        n_clusters = n
-    else:
-        cells = _cells(predicted, human, labels, clusters)
-        drawn, n_clusters = _draw_tables(cells, generator, resamples), len(cells)
-    tables = np.concatenate([counts[None], drawn.reshape(-1, *counts.shape)]).astype(np.float64)
-
-    method = PERCENTILE if clusters is not None else "bootstrap (percentile)"
+    check_lengths("as many of both", labels=predicted, human_ones=human)
+    if unknown := sorted({*predicted, *human} - set(labels)):
+        raise InputError(f"the label {unknown[0]!r} is not known", expected=", ".join(labels))
+    places, size, n = {label: at for at, label in enumerate(labels)}, len(labels), len(human)
+    true, said = (np.array([places[label] for label in side], dtype=np.intp) for side in (human, predicted))
+    counts, method, n_clusters = cross_tabulate(true, said, (size, size)), "bootstrap (percentile)", n
+    rows: Floats = np.eye(size**2)
+    times: npt.NDArray[np.float64 | np.intp] = counts.ravel()
+    if clusters is not None:
+        names, codes = np.unique(encode_clusters(clusters, n), return_inverse=True)
+        method, n_clusters = PERCENTILE, names.size
+        # Clusters that look alike are drawn together.
+        by_cluster = cross_tabulate(codes, true * size + said, (n_clusters, size**2))
+        rows, times = np.unique(by_cluster, axis=0, return_counts=True)
+    generator, drawn = np.random.default_rng(rng), np.zeros((0, size**2))
+    if n:
+        drawn = generator.multinomial(n_clusters, times / n_clusters, size=resamples) @ rows
+    tables = np.concatenate([counts[None], drawn.reshape(-1, size, size)])
 
     def estimate(values: Floats) -> Estimate:
         # However few of the resamples have the label.
         value = float(values[0]) if n else None
         return percentile_estimate(value, values[1:], 0, Sample(n, n_clusters), level=level, method=method)
 
-    hits, said, true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
-    precision, f1 = _share(hits, said), _share(2 * hits, said + true)
+    def share_equal(among: Bools) -> Estimate:
+        own = None if clusters is None else np.asarray(clusters)[among]
+        return clustered_proportion((said == true)[among], own, level=level)
+
+    hits, as_said, as_true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
+    precision, f1 = divide(hits, as_said), divide(2 * hits, as_said + as_true)
     # Of the texts of each resample: with clusters of different sizes they are not as many as there are.
-    weights = _share(true, true.sum(axis=1, keepdims=True))
-    shares = _Shares(np.array(predicted, dtype=object), np.array(human, dtype=object), clusters, level)
-    accuracy = shares.accuracy()
+    weights = divide(as_true, as_true.sum(axis=1, keepdims=True))
+    accuracy = share_equal(np.ones(n, dtype=np.bool_))
     return Validation(
         labels=tuple(labels),
-        confusion=tuple(tuple(int(cell) for cell in row) for row in counts),
+        confusion=tuple(map(tuple, counts.astype(int).tolist())),
         accuracy=accuracy,
         precision=estimate((np.nan_to_num(precision) * weights).sum(axis=1)),
         recall=accuracy,
         f1=estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
         by_label=tuple(
-            LabelAgreement(label, shares.precision(label), shares.recall(label), estimate(f1[:, place]))
-            for place, label in enumerate(labels)
+            LabelAgreement(label, share_equal(said == at), share_equal(true == at), estimate(f1[:, at]))
+            for at, label in enumerate(labels)
         ),
         kappa=estimate(cohens_kappa(tables)),
     )
@@ -112,74 +132,7 @@ def cohens_kappa(tables: Floats) -> Floats:
     n = tables.sum(axis=(-2, -1))
     agreeing = np.einsum("...ii->...", tables)
     chance = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(n**2 > chance, (n * agreeing - chance) / (n**2 - chance), np.nan)
-
-
-def confusion_matrix(predicted: Sequence[str], human: Sequence[str], *, labels: Sequence[str]) -> np.ndarray:
-    """Texts by what people say (rows) and what the metric says (columns).
-
-    >>> confusion_matrix(["a", "b", "b"], ["a", "a", "b"], labels=["a", "b"]).tolist()
-    [[1, 1], [0, 1]]
-    """
-    if len(predicted) != len(human):
-        raise InputError(
-            f"{len(predicted)} labels came with {len(human)} human ones", expected="as many of both"
-        )
-    place = {label: at for at, label in enumerate(labels)}
-    unknown = sorted({*predicted, *human} - set(place))
-    if unknown:
-        raise InputError(f"the label {unknown[0]!r} is not known", expected=", ".join(labels))
-    counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    np.add.at(counts, ([place[label] for label in human], [place[label] for label in predicted]), 1)
-    return counts
-
-
-@dataclass(frozen=True, slots=True)
-class _Shares:
-    """Shares of texts on which both sides say the same."""
-
-    predicted: np.ndarray
-    human: np.ndarray
-    clusters: Ids
-    level: float
-
-    def accuracy(self) -> Estimate:
-        return self._same(np.ones(self.human.size, dtype=np.bool_))
-
-    def precision(self, label: str) -> Estimate:
-        return self._same(self.predicted == label)
-
-    def recall(self, label: str) -> Estimate:
-        return self._same(self.human == label)
-
-    def _same(self, among: np.ndarray) -> Estimate:
-        same = (self.predicted == self.human)[among].astype(np.float64)
-        clusters = None if self.clusters is None else np.asarray(self.clusters)[among]
-        return clustered_proportion(same, clusters, level=self.level)
-
-
-def _cells(predicted: Sequence[str], human: Sequence[str], labels: Sequence[str], clusters: Ids) -> Floats:
-    """The confusion matrix of every cluster, flat."""
-    place, width = {label: at for at, label in enumerate(labels)}, len(labels)
-    _, codes = np.unique(encode_clusters(clusters, len(human)), return_inverse=True)
-    cells = np.zeros((int(codes.max(initial=-1)) + 1, width * width))
-    at = [place[true] * width + place[said] for true, said in zip(human, predicted, strict=True)]
-    np.add.at(cells, (codes, np.array(at, dtype=np.intp)), 1.0)
-    return cells
-
-
-def _draw_tables(cells: Floats, generator: np.random.Generator, resamples: int) -> Floats:
-    """The matrix of every resample of clusters; clusters that look alike are drawn together."""
-    if not len(cells):
-        return np.zeros((0, cells.shape[1]))
-    different, times = np.unique(cells, axis=0, return_counts=True)
-    return generator.multinomial(len(cells), times / len(cells), size=resamples) @ different
-
-
-def _share(part: Floats, whole: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(whole > 0, part / whole, np.nan)
+    return divide(n * agreeing - chance, n**2 - chance)
 
 
 CANDIDATES: Final = 200
@@ -223,7 +176,6 @@ def best_cut(
     *,
     labels: int,
     rng: RandomSource,
-    folds: int = FOLDS,
     resamples: int = 500,
     level: float = 0.95,
 ) -> BestCut:
@@ -232,20 +184,28 @@ def best_cut(
     Folds and resamples are of whole clusters. Everything is null with a reason where values or labels do not
     vary.
     """
-    scores, codes = check_values(values, "values"), _checked_codes(human, labels)
-    if scores.size != codes.size:
-        raise InputError(f"{scores.size} values came with {codes.size} labels", expected="as many of both")
+    scores, codes = check_values(values, "values"), np.asarray(human, dtype=np.intp)
+    if labels not in (2, 3) or (codes.size and not 0 <= codes.min() <= codes.max() < labels):
+        raise InputError(
+            f"{labels} labels with codes from {codes.min(initial=0)} to {codes.max(initial=0)}",
+            expected="2 or 3 labels, coded from 0 upwards",
+        )
+    check_lengths("as many of both", values=scores, labels=codes)
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
-    sample, cuts = Sample(scores.size, int(groups.max(initial=-1)) + 1), candidate_cuts(scores, labels)
+    n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
+    sample = Sample(scores.size, n_clusters)
+    percentiles = partial(percentile_estimate, resamples=resamples, of=sample, level=level)
     if not cuts.size or np.unique(codes).size < 2:
-        return _nothing(sample, check_level(level))
+        reason = NO_VARIATION if scores.size else NO_VALUES
+        nothing = percentiles(None, np.empty(0), method=_NAME, reason=reason)
+        return BestCut(*(nothing,) * 5, 0, ())
     sizes = np.abs(scores) if labels == 3 else scores
     side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
     texts = _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, codes, groups, labels)
     generator, every = np.random.default_rng(rng), np.arange(scores.size)
     fits = texts.confusions(every)
     kappas, hits = cohens_kappa(fits), _accuracies(fits)
-    best, used = _middle_of_best(kappas), min(folds, sample.n_clusters)
+    best, used = _middle_of_best(kappas), min(FOLDS, n_clusters)
     predicted = texts.predict(np.full(scores.size, best))
     deals = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
     held_out = np.stack([texts.table(deal, every) for deal in deals])
@@ -256,28 +216,27 @@ def best_cut(
         drawn_cuts.append(cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
         fitted.append(texts.table(predicted, rows))
         unseen.append(drawn.table(_cross_validate(drawn, generator, used), np.arange(rows.size)))
-    fitted_tables, unseen_tables = np.stack(fitted), np.stack(unseen)
+    rated = {"": (fits[best], np.stack(fitted)), ", cross-validated": (held_out, np.stack(unseen))}
 
-    def estimate(value: float, draws: Floats, name: str) -> Estimate:
-        method = f"{name}, {PERCENTILE}"
-        return percentile_estimate(
-            float(value), draws, resamples, sample, level=level, method=method, reason=NO_VARIATION
-        )
+    def rate(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
+        return [
+            percentiles(
+                float(np.mean(measure(tables))),
+                measure(draws),
+                method=f"{name}{how}, {PERCENTILE}",
+                reason=NO_VARIATION,
+            )
+            for how, (tables, draws) in rated.items()
+        ]
 
+    kappa, kappa_held_out = rate(cohens_kappa, "Cohen's kappa")
+    accuracy, accuracy_held_out = rate(_accuracies, "share of equal labels")
     return BestCut(
-        cut=estimate(cuts[best], np.array(drawn_cuts), _NAME),
-        kappa=estimate(kappas[best], cohens_kappa(fitted_tables), "Cohen's kappa"),
-        accuracy=estimate(hits[best], _accuracies(fitted_tables), "share of equal labels"),
-        kappa_held_out=estimate(
-            float(np.mean(cohens_kappa(held_out))),
-            cohens_kappa(unseen_tables),
-            "Cohen's kappa, cross-validated",
-        ),
-        accuracy_held_out=estimate(
-            float(np.mean(_accuracies(held_out))),
-            _accuracies(unseen_tables),
-            "share of equal labels, cross-validated",
-        ),
+        cut=percentiles(float(cuts[best]), np.array(drawn_cuts), method=f"{_NAME}, {PERCENTILE}"),
+        kappa=kappa,
+        accuracy=accuracy,
+        kappa_held_out=kappa_held_out,
+        accuracy_held_out=accuracy_held_out,
         folds=used,
         curve=tuple(
             CurvePoint(float(cut), None if np.isnan(kappa) else float(kappa), float(hit))
@@ -292,15 +251,11 @@ def candidate_cuts(values: Floats, labels: int) -> Floats:
     >>> candidate_cuts(np.array([0.0, 1.0, 1.0, 3.0]), 2).tolist()
     [0.5, 2.0]
     """
-    known = np.unique(np.abs(values) if labels == 3 else values)
-    if labels == 3:
-        known = np.unique(np.concatenate([[0.0], known]))
+    known = np.unique(np.append(np.abs(values), 0.0) if labels == 3 else values)
     between: Floats = (known[1:] + known[:-1]) / 2
-    if between.size <= CANDIDATES:
-        return between
-    chosen = np.unique(np.linspace(0, between.size - 1, CANDIDATES).round().astype(np.intp))
-    spread: Floats = between[chosen]
-    return spread
+    if between.size > CANDIDATES:
+        between = between[np.linspace(0, between.size - 1, CANDIDATES).round().astype(np.intp)]
+    return between
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +291,7 @@ class _CodedTexts:
 
     def table(self, predicted: Ints, rows: Ints) -> Floats:
         """The confusion matrix of predictions over some rows."""
-        cells = self.human[rows] * self.labels + predicted[rows]
-        counts = np.bincount(cells, minlength=self.labels**2).astype(np.float64)
-        return counts.reshape(self.labels, self.labels)
+        return cross_tabulate(self.human[rows], predicted[rows], (self.labels, self.labels))
 
     def predict(self, cut: Ints) -> Ints:
         """The label of each row at the candidate cut of that row."""
@@ -349,7 +302,7 @@ class _CodedTexts:
 
 
 def _accuracies(tables: Floats) -> Floats:
-    shares: Floats = np.einsum("bii->b", tables) / tables.sum(axis=(1, 2))
+    shares: Floats = np.einsum("...ii->...", tables) / tables.sum(axis=(-2, -1))
     return shares
 
 
@@ -369,19 +322,3 @@ def _middle_of_best(kappas: Floats) -> int:
     known = np.nan_to_num(kappas, nan=-np.inf)
     best = np.flatnonzero(known >= known.max() - 1e-12)
     return int(best[(best.size - 1) // 2])
-
-
-def _checked_codes(human: npt.ArrayLike, labels: int) -> Ints:
-    codes = np.asarray(human, dtype=np.intp)
-    if labels not in (2, 3) or (codes.size and (codes.min() < 0 or codes.max() >= labels)):
-        raise InputError(
-            f"{labels} labels with codes from {codes.min(initial=0)} to {codes.max(initial=0)}",
-            expected="2 or 3 labels, coded from 0 upwards",
-        )
-    return codes
-
-
-def _nothing(of: Sample, level: float) -> BestCut:
-    reason = NO_VARIATION if of.n else NO_VALUES
-    none = Estimate(None, None, None, level, _NAME, of.n, 0, of.n_clusters, reason)
-    return BestCut(none, none, none, none, none, 0, ())

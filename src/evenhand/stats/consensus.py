@@ -84,11 +84,7 @@ def majority_vote(ratings: RatingCodes, *, agreement: float = 0.5, least: int = 
 
 
 def dawid_skene(
-    ratings: RatingCodes,
-    *,
-    smoothing: float = SMOOTHING,
-    tolerance: float = 1e-8,
-    iterations: int = 1_000,
+    ratings: RatingCodes, *, smoothing: float = SMOOTHING, tolerance: float = 1e-8, iterations: int = 1_000
 ) -> DawidSkene:
     """The likeliest true labels and the likeliest ways of each annotator to err, by EM from the vote shares.
 
@@ -136,18 +132,10 @@ def annotator_accuracy(
     by_annotator = np.array(draws).reshape(-1, people).T
     method = f"Dawid-Skene, {PERCENTILE}"
     # An annotator's own items are what tells about them: few of them make a wide interval.
-    samples = (Sample(int(count), int(own)) for count, own in zip(n, rated, strict=True))
+    samples = map(Sample, n.tolist(), rated.tolist())
     return [
-        percentile_estimate(
-            float(value),
-            own,
-            0,
-            sample,
-            level=level,
-            method=method,
-            may_be_constant=True,
-        )
-        for value, own, sample in zip(fitted.accuracies, by_annotator, samples, strict=True)
+        percentile_estimate(value, own, 0, sample, level=level, method=method, may_be_constant=True)
+        for value, own, sample in zip(fitted.accuracies.tolist(), by_annotator, samples, strict=True)
     ]
 
 

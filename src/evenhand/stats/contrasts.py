@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import (
-    Bools,
     Floats,
     Ids,
     Ints,
@@ -25,21 +24,11 @@ from evenhand.stats._arrays import (
     clusters_per_cell,
     encode_clusters,
     encode_jointly,
-    weighted_counts,
 )
 from evenhand.stats._moments import CellMoments, ClusterTable, compute_moments
-from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, estimate_shares, share_estimate
+from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, share_estimates
 from evenhand.stats.quantiles import f_upper_tail, t_lower_tails, t_quantile, t_quantiles
-from evenhand.stats.results import (
-    NO_VALUES,
-    NO_VARIATION,
-    ONE_CLUSTER,
-    TOO_MANY_GROUPS,
-    Difference,
-    Omnibus,
-    Stratified,
-    StratumGap,
-)
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
 
 POWER = 0.8
 """The power at which ``min_detectable`` is stated."""
@@ -49,7 +38,6 @@ _MIN_VARIANCE_SHARE = 1e-12
 """A variance of a difference below this share of its cells' is none."""
 MEANS = "cluster-robust t"
 SHARES = "cluster-robust Newcombe"
-_OMNIBUS = "cluster-robust F (Rao-Scott)"
 MOST_GROUPS = 5_000
 """Groups of an omnibus test at most: so many take about a gigabyte."""
 GAP = np.array([1.0, -1.0])
@@ -57,33 +45,6 @@ _BLOCK = 250_000
 """Sums worked on at a time."""
 _MOST_CACHED = 5_000_000
 """Groups x sums up to which the tables of gaps are kept between outputs."""
-
-
-def clustered_difference(
-    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
-) -> Difference:
-    """Mean of a minus mean of b with a cluster-robust t test and interval.
-
-    CR2 variance over the clusters of both groups together, Bell and McCaffrey's degrees of freedom. A
-    cluster id that occurs in both groups is one cluster, so pairs (one template under two groups, one
-    prompt under two models) are used as pairs. With every row its own cluster this is Welch's test, but for
-    the degrees of freedom, which come from the design instead of the two sample variances.
-    """
-    return clustered_gap(y_a, clusters_a, y_b, clusters_b, is_share=False, level=level)[0]
-
-
-def clustered_proportion_difference(
-    y_a: npt.ArrayLike, clusters_a: Ids, y_b: npt.ArrayLike, clusters_b: Ids, *, level: float = 0.95
-) -> Difference:
-    """Share of ones in a minus share in b, with Newcombe's interval at the effective sample sizes.
-
-    The interval joins the two cluster-robust Wilson intervals (Newcombe 1998, method 10; Zou and Donner
-    2008 with correlation where clusters reach over both groups), so that 0 of 20 texts still count as
-    uncertain. A label that few clusters have is judged with as few degrees of freedom. The p-value is the
-    level at which the interval touches 0: the two never disagree. The effective size of a group whose share
-    is exactly 0 or 1 takes the other group's likeness within clusters.
-    """
-    return clustered_gap(y_a, clusters_a, y_b, clusters_b, is_share=True, level=level)[0]
 
 
 def clustered_gap(
@@ -95,7 +56,21 @@ def clustered_gap(
     is_share: bool,
     level: float = 0.95,
 ) -> tuple[Difference, Estimate]:
-    """`clustered_proportion_difference` or `clustered_difference`, and the ratio of the means."""
+    """Mean (or share) of a minus that of b with a cluster-robust test and interval, and their ratio.
+
+    CR2 variance over the clusters of both groups together, Bell and McCaffrey's degrees of freedom. A
+    cluster id that occurs in both groups is one cluster, so pairs (one template under two groups, one
+    prompt under two models) are used as pairs. Means are judged by t: with every row its own cluster this is
+    Welch's test, but for the degrees of freedom, which come from the design instead of the two sample
+    variances.
+
+    Shares have Newcombe's interval at the effective sample sizes. It joins the two cluster-robust Wilson
+    intervals (Newcombe 1998, method 10; Zou and Donner 2008 with correlation where clusters reach over both
+    groups), so that 0 of 20 texts still count as uncertain. A label that few clusters have is judged with as
+    few degrees of freedom. The p-value is the level at which the interval touches 0: the two never disagree.
+    The effective size of a group whose share is exactly 0 or 1 takes the other group's likeness within
+    clusters.
+    """
     check = check_binary if is_share else check_values
     a, b = check(y_a, "y_a"), check(y_b, "y_b")
     codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)
@@ -119,17 +94,24 @@ def clustered_contrast(
     ``cells`` holds for each row the position of its cell in ``weights``. Weights (1, -1, -1, 1) over the
     cells (group, baseline) x (model 1, model 2) ask whether the gap of model 1 exceeds that of model 2. In
     the result a is what has a positive weight, b what has a negative one. Means are judged by t, shares
-    (``is_share``) as `clustered_proportion_difference` judges two of them.
+    (``is_share``) as `clustered_gap` judges two of them.
     """
     values = (check_binary if is_share else check_values)(y, "y")
-    of_cell = _checked_cells(cells, len(weights))
+    of_cell = np.asarray(cells)
+    is_place = of_cell.dtype.kind in "iu" and ((of_cell >= 0) & (of_cell < len(weights))).all()
+    if not is_place:
+        raise InputError(
+            f"cells of type {of_cell.dtype} came with {len(weights)} weights",
+            expected=f"one integer from 0 to {len(weights) - 1} for each value",
+        )
     codes = encode_clusters(clusters, values.size)
     signs, rows = np.sign(weights), np.bincount(of_cell, minlength=len(weights))
     used, keep = np.flatnonzero(signs), signs[of_cell] != 0
     if not used.size or not rows[used].all():
         n_a, n_b, n_clusters = int(rows[signs > 0].sum()), int(rows[signs < 0].sum()), np.unique(codes).size
         method = SHARES if is_share else MEANS
-        return Difference(*(None,) * 6, level, n_a, n_b, n_clusters, None, method, NO_VALUES)
+        sizes = {"n_a": n_a, "n_b": n_b, "n_clusters": n_clusters}
+        return Difference(level=level, method=method, null_reason=NO_VALUES, **sizes)
     packed = np.searchsorted(used, of_cell[keep])
     of = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
     own = np.asarray(weights, dtype=np.float64)[used]
@@ -151,17 +133,22 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     keep, left_out = clusters_of[of_group] >= 2, int(np.count_nonzero(clusters_of == 1))
     _, packed = np.unique(of_group[keep], return_inverse=True)
     n_groups = int(packed.max()) + 1 if packed.size else 0
+    result = partial(
+        Omnibus,
+        n=packed.size,
+        n_clusters=np.unique(codes[keep]).size,
+        n_groups=n_groups,
+        groups_left_out=left_out,
+        method="cluster-robust F (Rao-Scott)",
+    )
     if not 2 <= n_groups <= MOST_GROUPS:
-        n_clusters = np.unique(codes[keep]).size
         reason = ONE_CLUSTER if left_out else NO_VALUES if not values.size else "one group"
-        reason = TOO_MANY_GROUPS if n_groups > MOST_GROUPS else reason
-        return Omnibus(None, None, None, None, packed.size, n_clusters, n_groups, left_out, _OMNIBUS, reason)
-    of = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups)
-    return _omnibus(of, packed.size, n_groups, left_out)
-
-
-_REASONS: tuple[str | None, ...] = (None, NO_VALUES, ONE_CLUSTER, NO_VARIATION)
-_SOUND, _EMPTY, _FEW, _FLAT = range(4)
+        return result(null_reason=TOO_MANY_GROUPS if n_groups > MOST_GROUPS else reason)
+    test = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups).homogeneity()
+    if test is None:
+        return result(null_reason=NO_VARIATION)
+    p = f_upper_tail(test.statistic, test.df_between, test.df_error)
+    return result(**test._asdict(), p=p)
 
 
 class _Judgements(NamedTuple):
@@ -184,8 +171,6 @@ class ContrastTests:
     is_share: bool
     level: float
     judgements: _Judgements
-    reasons: Ints
-    """Places in ``_REASONS``."""
 
     @classmethod
     def of(cls, of: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
@@ -196,53 +181,39 @@ class ContrastTests:
         few, empty = of.clusters.min(axis=-1) < 2, of.sizes.min(axis=-1) == 0
         numbers = _Judgements(*(np.where(few, np.nan, part) for part in judged))
         estimate = np.where(empty, np.nan, np.where(few, plain, judged.estimate))
-        flat = np.where(np.isnan(judged.p), _FLAT, _SOUND)
-        reasons = np.where(empty, _EMPTY, np.where(few, _FEW, flat))
-        return cls(of, weights, is_share, level, numbers._replace(estimate=estimate), reasons)
+        return cls(of, weights, is_share, level, numbers._replace(estimate=estimate))
 
     def difference(self, *at: int) -> Difference:
         """One contrast; a is what has a positive weight, b what has a negative one."""
-        numbers = (float(part[at]) for part in self.judgements)
-        estimate, low, high, se, df, p = (None if math.isnan(number) else number for number in numbers)
-        sizes = self.moments.sizes[at[1:]]
+        numbers = {name: float(part[at]) for name, part in self.judgements._asdict().items()}
+        known = {name: None if math.isnan(number) else number for name, number in numbers.items()}
+        low, high, df, least = known["low"], known["high"], known["df"], None
+        # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
+        if low is not None and high is not None and df is not None:
+            least = (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
+        sizes, clusters = self.moments.sizes[at[1:]], self.moments.clusters[at[1:]]
+        reason = NO_VARIATION if known["p"] is None else None
         return Difference(
-            estimate=estimate,
-            low=low,
-            high=high,
-            se=se,
-            df=df,
-            p=p,
+            **known,
             level=self.level,
             n_a=int(sizes[self.weights > 0].sum()),
             n_b=int(sizes[self.weights < 0].sum()),
             n_clusters=int(self.moments.n_clusters[at[1:]]),
-            min_detectable=self._min_detectable(low, high, df),
+            min_detectable=least,
             method=SHARES if self.is_share else MEANS,
-            null_reason=_REASONS[int(self.reasons[at])],
+            null_reason=NO_VALUES if not sizes.all() else ONE_CLUSTER if clusters.min() < 2 else reason,
         )
 
     def ratio(self, *at: int) -> Estimate:
         """The mean of the first cell over that of the second."""
         of = self.moments.select(*at)
-        if not of.sizes.all():
-            return estimate_ratio(None, self.level)
         # Without rounding, or a share of 0 might have a ratio.
-        return estimate_ratio(replace(of, means=of.shares) if self.is_share else of, self.level)
+        exact = replace(of, means=of.shares) if self.is_share and of.sizes.all() else of
+        return estimate_ratio(exact, self.level)
 
     def shares(self, output: int) -> list[Estimate]:
         """The share of the first cell of each set, as `clustered_proportion` has it."""
-        of = self.moments.select(output)
-        rows = zip(*estimate_shares(of, self.level), of.sizes[:, 0], of.clusters[:, 0], strict=True)
-        return [
-            share_estimate(*map(float, ends), n=int(n), n_clusters=int(n_clusters), level=self.level)
-            for *ends, n, n_clusters in rows
-        ]
-
-    def _min_detectable(self, low: float | None, high: float | None, df: float | None) -> float | None:
-        # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
-        if low is None or high is None or df is None:
-            return None
-        return (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
+        return share_estimates(self.moments.select(output), self.level)
 
 
 def _judge_means(of: CellMoments, weights: Floats, level: float) -> _Judgements:
@@ -275,24 +246,6 @@ def _judge_shares(of: CellMoments, weights: Floats, level: float) -> _Judgements
     return _Judgements(estimate, low, high, se, df, p)
 
 
-def _omnibus(of: CellMoments, n: int, n_groups: int, left_out: int) -> Omnibus:
-    test, n_clusters = of.homogeneity(), int(of.n_clusters)
-    if test is None:
-        return Omnibus(None, None, None, None, n, n_clusters, n_groups, left_out, _OMNIBUS, NO_VARIATION)
-    p = f_upper_tail(test.statistic, test.df_between, test.df_error)
-    return Omnibus(*test, p, n, n_clusters, n_groups, left_out, _OMNIBUS)
-
-
-def _checked_cells(cells: npt.ArrayLike, n_cells: int) -> Ints:
-    of_cell = np.asarray(cells)
-    if of_cell.dtype.kind not in "iu" or (of_cell.size and not 0 <= of_cell.min() <= of_cell.max() < n_cells):
-        raise InputError(
-            f"cells of type {of_cell.dtype} came with {n_cells} weights",
-            expected=f"one integer from 0 to {n_cells - 1} for each value",
-        )
-    return of_cell.astype(np.intp, copy=False)
-
-
 @dataclass(frozen=True)
 class GapLayout:
     """Rows in groups and clusters; each group stands against one other group, or against all other rows."""
@@ -309,12 +262,6 @@ class GapLayout:
     def _sums(self) -> ClusterTable:
         _, clusters = np.unique(self.clusters, return_inverse=True)
         return ClusterTable.of(self.groups, clusters, self.n_groups)
-
-    @property
-    def _gaps(self) -> Iterable[tuple[Ints, ClusterTable]]:
-        if self.n_groups * self._sums.n.size <= _MOST_CACHED:
-            return self._cached_gaps
-        return map(self._gap, range(self.n_groups))
 
     @cached_property
     def _cached_gaps(self) -> list[tuple[Ints, ClusterTable]]:
@@ -336,19 +283,17 @@ class GapLayout:
             of_output[:] = self._sums.sum_pairs(row[None] - mean)
         step = max(1, _BLOCK // max(1, self._sums.n.size))
         blocks = [slice(at, at + step) for at in range(0, max(1, len(values)), step)]
-        return CellMoments.stack(
-            [
-                CellMoments.join(
-                    [
-                        table.moments(
-                            table.sum_pairs(totals[at, used]), centre[at], low[at, group], high[at, group]
-                        )
-                        for at in blocks
-                    ]
-                )
-                for group, (used, table) in enumerate(self._gaps)
+        is_small = self.n_groups * self._sums.n.size <= _MOST_CACHED
+        tables = self._cached_gaps if is_small else map(self._gap, range(self.n_groups))
+        gaps = []
+        for group, (used, table) in enumerate(tables):
+            ends = (low[:, group], high[:, group])
+            parts = [
+                table.moments(table.sum_pairs(totals[at, used]), centre[at], *(end[at] for end in ends))
+                for at in blocks
             ]
-        )
+            gaps.append(CellMoments.join(parts))
+        return CellMoments.stack(gaps)
 
     def _ends(self, values: Floats, fold: np.ufunc, start: float) -> Floats:
         """The lowest or highest value of both cells of every gap together: outputs x groups."""
@@ -367,6 +312,15 @@ def compare_many_gaps(layout: GapLayout, values: Floats, *, is_share: bool, leve
     return ContrastTests.of(layout.moments(values), GAP, is_share=is_share, level=level)
 
 
+class Stratified(NamedTuple):
+    """A gap inside strata, beside the same gap over all rows."""
+
+    adjusted: Difference
+    """The mean of the gaps inside strata, weighted by the rows of a stratum."""
+    disagrees: bool
+    """True where it and the gap over all rows have opposite signs and one of the intervals excludes 0."""
+
+
 def stratified_difference(
     y: npt.ArrayLike,
     group: npt.ArrayLike,
@@ -376,49 +330,26 @@ def stratified_difference(
     is_share: bool = False,
     level: float = 0.95,
 ) -> Stratified:
-    """The gap between ``group`` (True) and the others, over all rows and inside strata.
+    """The gap between ``group`` (True) and the others inside strata, and whether it reverses the plain one.
 
     The adjusted gap gives each stratum the weight of its rows, the same for both sides (direct
-    standardisation). Both gaps come with cluster-robust intervals, of means or (``is_share``) of shares.
+    standardisation); strata in which a side has fewer than two clusters are left out. Both gaps have
+    cluster-robust intervals, of means or (``is_share``) of shares.
     """
     values = check_values(y)
     others = (~check_group(group, values.size)).astype(np.intp)
     codes = encode_clusters(clusters, values.size)
     names, of_stratum = np.unique(np.asarray(strata), return_inverse=True)
     cells = 2 * of_stratum + others
-    usable = _usable(cells, codes, names.size)
+    is_usable = clusters_per_cell(cells, codes, 2 * names.size).reshape(-1, 2).min(axis=1) >= 2
     judge = partial(clustered_contrast, is_share=is_share, level=level)
     crude = judge(values, others, codes, weights=(1.0, -1.0))
-    weights = np.repeat(np.bincount(of_stratum, minlength=names.size) * usable, 2).astype(np.float64)
+    weights = np.repeat(np.bincount(of_stratum, minlength=names.size) * is_usable, 2).astype(np.float64)
     weights[1::2] *= -1
     weights /= max(float(weights[::2].sum()), 1.0)
     adjusted = judge(values, cells, codes, weights=weights.tolist())
-    gaps = _gaps(values, cells, names, usable)
-    return Stratified(crude, adjusted, gaps, names.size - len(gaps), _do_disagree(crude, adjusted))
-
-
-def _gaps(y: Floats, cells: Ints, names: npt.NDArray[np.generic], usable: Bools) -> tuple[StratumGap, ...]:
-    rows = np.bincount(cells, minlength=2 * names.size)
-    sums = weighted_counts(cells, y, 2 * names.size)
-    means = np.divide(sums, rows, out=np.zeros_like(sums), where=rows > 0)
-    return tuple(
-        StratumGap(
-            str(names[i]), float(means[2 * i] - means[2 * i + 1]), int(rows[2 * i]), int(rows[2 * i + 1])
-        )
-        for i in np.flatnonzero(usable)
-    )
-
-
-def _usable(cells: Ints, codes: Ints, n_strata: int) -> Bools:
-    """Which strata have two clusters or more on both sides."""
-    usable: Bools = clusters_per_cell(cells, codes, 2 * n_strata).reshape(-1, 2).min(axis=1) >= 2
-    return usable
-
-
-def _do_disagree(crude: Difference, adjusted: Difference) -> bool:
-    if crude.estimate is None or adjusted.estimate is None or crude.estimate * adjusted.estimate >= 0:
-        return False
-    return _excludes_zero(crude) or _excludes_zero(adjusted)
+    is_reversed = (crude.estimate or 0.0) * (adjusted.estimate or 0.0) < 0
+    return Stratified(adjusted, is_reversed and (_excludes_zero(crude) or _excludes_zero(adjusted)))
 
 
 def _excludes_zero(gap: Difference) -> bool:

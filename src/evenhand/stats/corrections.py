@@ -76,10 +76,9 @@ def correct_by_family(
     places: dict[str, list[int]] = {}
     for place, family in enumerate(families):
         places.setdefault(family, []).append(place)
-    corrected = [AdjustedPValue(None, family, 0) for family in families]
+    corrected: dict[int, AdjustedPValue] = {}
     for family, members in places.items():
         adjusted = CORRECTIONS[correction]([p_values[place] for place in members])
         size = sum(p is not None for p in adjusted)
-        for place, p in zip(members, adjusted, strict=True):
-            corrected[place] = AdjustedPValue(p, family, size)
-    return corrected
+        corrected |= {at: AdjustedPValue(p, family, size) for at, p in zip(members, adjusted, strict=True)}
+    return [corrected[place] for place in range(len(families))]

@@ -11,15 +11,14 @@ observed, which makes it too large where groups hardly differ: in doubt, runs ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.stats._arrays import Floats, Ids, check_level, check_values, encode_clusters
+from evenhand.stats._arrays import Ids, Ints, check_level, check_values, encode_clusters
 from evenhand.stats._moments import CellMoments, compute_moments
 from evenhand.stats.corrections import holm
 from evenhand.stats.quantiles import t_quantile, t_two_sided
@@ -78,7 +77,7 @@ def rank_spreads(
     their squared typical gaps is beyond chance, corrected over all pairs of runs (Holm). Clusters may reach
     over runs: the same prompts under several models are used as pairs.
     """
-    values, of_run, of_group = check_values(y), np.asarray(runs), np.asarray(groups)
+    values, of_run, of_group = check_values(y), np.asarray(runs, np.intp), np.asarray(groups, np.intp)
     codes = encode_clusters(clusters, values.size)
     common = _common_groups(of_run, of_group, codes, n_runs)
     if common.size < 2:
@@ -86,7 +85,7 @@ def rank_spreads(
         return SpreadRanking((nothing,) * n_runs, (), int(common.size))
     used = np.isin(of_group, common)
     cells = of_run[used] * common.size + np.searchsorted(common, of_group[used])
-    of = compute_moments(values[used], cells.astype(np.intp), codes[used], n_cells=n_runs * common.size)
+    of = compute_moments(values[used], cells, codes[used], n_cells=n_runs * common.size)
     return _rank_runs(_QuadraticForms(of, int(common.size), n_runs), check_level(level))
 
 
@@ -102,22 +101,13 @@ class _QuadraticForms:
     def df(self) -> float:
         return max(1.0, float(self.of.clusters.min()) - 1)
 
-    def form(self, weights: dict[int, float]) -> Floats:
-        """The matrix of a weighted sum of the runs' squared typical gaps."""
-        one = 2 / (self.groups - 1) * (np.eye(self.groups) - 1 / self.groups)
-        whole = np.zeros((self.runs * self.groups, self.runs * self.groups))
-        for run, weight in weights.items():
-            place = slice(run * self.groups, (run + 1) * self.groups)
-            whole[place, place] = weight * one
-        return whole
-
     def estimate(self, weights: dict[int, float]) -> tuple[float, float]:
-        """The form without what chance adds, and its standard error."""
-        form, means, covariance = self.form(weights), self.of.means, self.of.covariance
+        """A weighted sum of squared typical gaps without what chance adds, and its standard error."""
+        of_run = np.diag([weights.get(run, 0.0) for run in range(self.runs)])
+        one = 2 / (self.groups - 1) * (np.eye(self.groups) - 1 / self.groups)
+        form, means, covariance = np.kron(of_run, one), self.of.means, self.of.covariance
         chance = form @ covariance
-        twice = float(np.sum(chance * chance.T))
-        along = float(means @ chance @ form @ means)
-        variance = 4 * along + 2 * twice
+        variance = 4 * float(means @ chance @ form @ means) + 2 * float(np.sum(chance * chance.T))
         return float(means @ form @ means) - float(np.trace(chance)), math.sqrt(max(variance, 0.0))
 
     def interval(self, run: int, square: float, se: float, quantile: float) -> tuple[float, float]:
@@ -126,7 +116,7 @@ class _QuadraticForms:
         A square is skewed: of two groups, its interval would cover nine times in ten.
         """
         if self.groups > 2:
-            return _root(square - quantile * se), _root(square + quantile * se)
+            return math.sqrt(max(square - quantile * se, 0.0)), math.sqrt(max(square + quantile * se, 0.0))
         weights = np.zeros(self.runs * self.groups)
         weights[2 * run], weights[2 * run + 1] = 1.0, -1.0
         gap, variance, _ = map(float, self.of.contrast(weights))
@@ -143,37 +133,29 @@ def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
         for (a, b), (gap, _), p, adjusted in zip(pairs, estimates, p_values, holm(p_values), strict=True)
     )
     clear = [gap for gap in gaps if gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12]
-    return SpreadRanking(
-        tuple(_spread(forms, run, clear, level) for run in range(forms.runs)), gaps, forms.groups
-    )
+    spreads = []
+    for run in range(forms.runs):
+        square, se = forms.estimate({run: 1.0})
+        own = [gap for gap in clear if run in (gap.a, gap.b)]
+        rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
+        apart = {run}.union(*((gap.a, gap.b) for gap in own))
+        tied = tuple(other for other in range(forms.runs) if other not in apart)
+        spread = GroupSpread(math.sqrt(max(square, 0.0)), None, None, rank, tied, NO_VARIATION)
+        if se:
+            low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
+            spread = replace(spread, low=low, high=high, null_reason=None)
+        spreads.append(spread)
+    return SpreadRanking(tuple(spreads), gaps, forms.groups)
 
 
-def _spread(forms: _QuadraticForms, run: int, clear: Sequence[SpreadDifference], level: float) -> GroupSpread:
-    square, se = forms.estimate({run: 1.0})
-    own = [gap for gap in clear if run in (gap.a, gap.b)]
-    rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
-    apart = {run}.union(*((gap.a, gap.b) for gap in own))
-    tied = tuple(other for other in range(forms.runs) if other not in apart)
-    if se == 0:
-        return GroupSpread(_root(square), None, None, rank, tied, NO_VARIATION)
-    low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
-    return GroupSpread(_root(square), low, high, rank, tied)
-
-
-def _common_groups(
-    runs: npt.NDArray[np.generic], groups: npt.NDArray[np.generic], codes: npt.NDArray[np.intp], n_runs: int
-) -> npt.NDArray[np.generic]:
+def _common_groups(runs: Ints, groups: Ints, codes: Ints, n_runs: int) -> Ints:
     """The groups that have two clusters or more in every run."""
-    names, place = np.unique(groups.astype(np.intp), return_inverse=True)
-    cells = place * n_runs + runs.astype(np.intp)
+    names, place = np.unique(groups, return_inverse=True)
+    cells = place * n_runs + runs
     # A cell has several clusters where one of its rows is not of the cluster of another one, whichever.
     any_cluster = np.zeros(names.size * n_runs, dtype=np.intp)
     any_cluster[cells] = codes
     has_several = np.zeros(any_cluster.size, dtype=np.bool_)
     has_several[cells[codes != any_cluster[cells]]] = True
-    common: npt.NDArray[np.generic] = names[has_several.reshape(-1, n_runs).all(axis=1)]
+    common: Ints = names[has_several.reshape(-1, n_runs).all(axis=1)]
     return common
-
-
-def _root(square: float) -> float:
-    return math.sqrt(max(square, 0.0))

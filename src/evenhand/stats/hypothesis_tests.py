@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, check_level, check_pairs, check_values
+from evenhand.core.records import Estimate
+from evenhand.stats._arrays import Floats, check_lengths, check_level, check_pairs, check_values
 from evenhand.stats.contrasts import GAP, POWER
-from evenhand.stats.intervals import NewcombeIntervals
+from evenhand.stats.intervals import NewcombeIntervals, clustered_mean
 from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
 from evenhand.stats.results import (
     NO_VALUES,
@@ -21,7 +26,6 @@ from evenhand.stats.results import (
     TestResult,
 )
 
-_NORMAL = math.inf
 _SMALL_EXPECTED = 5
 """Cochran's rule: below this expected count the chi-square reference is doubtful."""
 
@@ -36,12 +40,11 @@ def two_proportions(
     for successes, n in ((successes_a, n_a), (successes_b, n_b)):
         if not 0 <= successes <= n:
             raise InputError(f"{successes} successes of {n}", expected="successes from 0 to n")
-    method, n_clusters = "two proportions (pooled z)", n_a + n_b
     check_level(level)
+    method = "two proportions (pooled z)"
+    result = partial(Difference, level=level, n_a=n_a, n_b=n_b, n_clusters=n_a + n_b, method=method)
     if not n_a or not n_b:
-        return Difference(
-            None, None, None, None, None, None, level, n_a, n_b, n_clusters, None, method, NO_VALUES
-        )
+        return result(null_reason=NO_VALUES)
     shares = np.array([successes_a / n_a, successes_b / n_b])
     joined = NewcombeIntervals(shares, np.array([n_a, n_b], dtype=np.float64), GAP)
     quantile = normal_quantile((1 + level) / 2)
@@ -49,19 +52,13 @@ def two_proportions(
     pooled = (successes_a + successes_b) / (n_a + n_b)
     se = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
     gap = float(joined.estimate)
-    return Difference(
+    return result(
         estimate=gap,
         low=low,
         high=high,
         se=se,
-        df=None,
-        p=t_two_sided(gap / se, _NORMAL) if se else None,
-        level=level,
-        n_a=n_a,
-        n_b=n_b,
-        n_clusters=n_clusters,
+        p=t_two_sided(gap / se, math.inf) if se else None,
         min_detectable=(high - low) / 2 * (1 + normal_quantile(POWER) / quantile),
-        method=method,
         null_reason=None if se else NO_VARIATION,
     )
 
@@ -72,64 +69,50 @@ def chi_square(table: npt.ArrayLike) -> TestResult:
     BOLD's test over several groups or models (sections 6.1.3 and 6.2). Empty rows and columns are left out;
     cells that expect fewer than 5 are counted in the warning.
     """
-    counts = _checked_table(table)
+    counts = np.asarray(table, dtype=np.float64)
+    if counts.ndim != 2 or not np.isfinite(counts).all() or (counts < 0).any():
+        raise InputError(
+            f"a table of shape {counts.shape}", expected="rows of counts, none negative, none missing"
+        )
     counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
-    n, method = int(counts.sum()), "chi-square"
+    result = partial(TestResult, n=int(counts.sum()), method="chi-square")
     if min(counts.shape) < 2:
-        reason = NO_VARIATION if n else NO_VALUES
-        return TestResult(None, None, None, None, n, method, null_reason=reason)
+        return result(null_reason=NO_VARIATION if counts.size else NO_VALUES)
     from scipy.stats import chi2_contingency
 
     test = chi2_contingency(counts, correction=False)
     small = int(np.count_nonzero(test.expected_freq < _SMALL_EXPECTED))
     warning = f"{small} of {counts.size} cells expect fewer than {_SMALL_EXPECTED}" if small else None
-    return TestResult(float(test.statistic), float(test.dof), float(test.pvalue), None, n, method, warning)
-
-
-def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Student's t test of a minus b over pairs: the affective paper's "prediction score significance".
-
-    Null where every difference is 0 (t would be 0 / 0), and where all are the same but not 0 (t is infinite).
-    Differences that only rounding tells apart are the same.
-    """
-    differences, method = _differences(a, b), "paired t"
-    n = differences.size
-    if n < 2:
-        return TestResult(
-            None, None, None, float(differences.mean()) if n else None, n, method, null_reason=_few(n)
-        )
-    mean, se = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(n)
-    if is_constant(differences, np.asarray(a), np.asarray(b)):
-        reason = SAME_DIFFERENCE if differences.any() else NO_VARIATION
-        return TestResult(None, n - 1, None, mean, n, method, null_reason=reason)
-    return TestResult(mean / se, n - 1, t_two_sided(mean / se, n - 1), mean, n, method)
+    return result(statistic=float(test.statistic), df=float(test.dof), p=float(test.pvalue), warning=warning)
 
 
 def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95) -> Difference:
-    """The mean of a minus b over pairs, with Student's t interval and test: `paired_t` with an interval."""
-    differences, test, level = _differences(a, b), paired_t(a, b), check_level(level)
-    n = differences.size
-    if test.p is None or test.estimate is None or test.df is None:
-        return Difference(
-            test.estimate,
-            None,
-            None,
-            None,
-            test.df,
-            None,
-            level,
-            n,
-            n,
-            n,
-            None,
-            test.method,
-            test.null_reason,
+    """The mean of a minus b over pairs, with Student's t interval and test.
+
+    The affective paper's "prediction score significance". Null where every difference is 0 (t would be
+    0 / 0), and where all are the same but not 0 (t is infinite). Differences that only rounding tells apart
+    are the same.
+    """
+    first, second = check_pairs(a, b)
+    differences, n = first - second, first.size
+    result = partial(Difference, level=check_level(level), n_a=n, n_b=n, n_clusters=n, method="paired t")
+    mean = float(differences.mean()) if n else None
+    if mean is None or n < 2:
+        return result(estimate=mean, null_reason="one pair" if n else NO_VALUES)
+    if float(np.ptp(_drop_rounding(differences, first, second))) == 0:
+        return result(
+            estimate=mean, df=n - 1, null_reason=SAME_DIFFERENCE if differences.any() else NO_VARIATION
         )
-    se = float(differences.std(ddof=1)) / math.sqrt(n)
-    alpha = t_quantile((1 + level) / 2, test.df)
-    low, high = test.estimate - alpha * se, test.estimate + alpha * se
-    least = (alpha + t_quantile(POWER, test.df)) * se
-    return Difference(test.estimate, low, high, se, test.df, test.p, level, n, n, n, least, test.method)
+    se, alpha = float(differences.std(ddof=1)) / math.sqrt(n), t_quantile((1 + level) / 2, n - 1)
+    return result(
+        estimate=mean,
+        low=mean - alpha * se,
+        high=mean + alpha * se,
+        se=se,
+        df=n - 1,
+        p=t_two_sided(mean / se, n - 1),
+        min_detectable=(alpha + t_quantile(POWER, n - 1)) * se,
+    )
 
 
 def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
@@ -139,51 +122,24 @@ def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     Exact for small samples without ties or zeros, else the normal approximation with the tie correction. The
     estimate is the median difference.
     """
-    differences = _drop_rounding(_differences(a, b), np.asarray(a), np.asarray(b))
-    method = "Wilcoxon signed rank"
-    n = differences.size
+    first, second = check_pairs(a, b)
+    differences, n = _drop_rounding(first - second, first, second), first.size
     estimate = float(np.median(differences)) if n else None
+    result = partial(TestResult, estimate=estimate, n=n, method="Wilcoxon signed rank")
     if n < 2 or not differences.any():
-        reason = _few(n) if n < 2 else NO_VARIATION
-        return TestResult(None, None, None, estimate, n, method, null_reason=reason)
+        return result(null_reason=NO_VALUES if not n else "one pair" if n < 2 else NO_VARIATION)
     from scipy.stats import wilcoxon as signed_rank
 
     has_ties = np.unique(np.abs(differences)).size < n or not differences.all()
     how = "exact" if n <= 50 and not has_ties else "asymptotic"
     test = signed_rank(differences, zero_method="pratt", method=how)
-    return TestResult(float(test.statistic), None, float(test.pvalue), estimate, n, method)
-
-
-def is_constant(differences: Floats, *sides: npt.NDArray[np.float64]) -> bool:
-    """Whether differences are the same but for the rounding of the values they were taken from."""
-    return float(np.ptp(_drop_rounding(differences, *sides))) == 0
+    return result(statistic=float(test.statistic), p=float(test.pvalue))
 
 
 def _drop_rounding(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floats:
     """Differences to 13 digits of the largest value they were taken from: 0.3 - 0.2 is 0.4 - 0.3."""
     largest = max((float(np.abs(side).max()) for side in sides if side.size), default=0.0)
-    if not largest:
-        return differences
-    rounded: Floats = np.round(differences, 13 - math.ceil(math.log10(largest)))
-    return rounded
-
-
-def _differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
-    first, second = check_pairs(a, b)
-    return first - second
-
-
-def _checked_table(table: npt.ArrayLike) -> Floats:
-    counts = np.asarray(table, dtype=np.float64)
-    if counts.ndim != 2 or not np.isfinite(counts).all() or (counts < 0).any():
-        raise InputError(
-            f"a table of shape {counts.shape}", expected="rows of counts, none negative, none missing"
-        )
-    return counts
-
-
-def _few(n: int) -> str:
-    return "one pair" if n else NO_VALUES
+    return np.round(differences, 13 - math.ceil(math.log10(largest))) if largest else differences
 
 
 def cohens_h(share_a: float, share_b: float) -> float:
@@ -227,3 +183,53 @@ def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
     below = np.searchsorted(second, first, side="left").sum(dtype=np.int64)
     above = second.size * first.size - np.searchsorted(second, first, side="right").sum(dtype=np.int64)
     return PointEstimate(float(below - above) / (first.size * second.size))
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRating:
+    """One method's mean over participants, and its difference from the baseline."""
+
+    method: str
+    mean: Estimate
+    """n counts participants."""
+    difference: Difference | None
+    """Method minus baseline over the participants who rated both; null for the baseline itself."""
+    ratings: int
+
+
+def compare_methods(
+    participants: Sequence[str],
+    methods: Sequence[str],
+    ratings: Sequence[float],
+    *,
+    baseline: str,
+    level: float = 0.95,
+) -> list[MethodRating]:
+    """The mean rating of every method with a t interval, and its paired difference from ``baseline``.
+
+    The paired t tests of the political paper's Table 6: a participant's ratings of one method are averaged
+    first, so that a participant is one witness however many texts they read. Methods are in the order of
+    their first rating, the baseline first.
+    """
+    check_lengths("one of each a rating", ratings=ratings, participants=participants, methods=methods)
+    by_method: dict[str, dict[str, list[float]]] = {baseline: defaultdict(list)}
+    for person, method, rating in zip(participants, methods, ratings, strict=True):
+        by_method.setdefault(method, defaultdict(list))[person].append(float(rating))
+    if not by_method[baseline]:
+        raise InputError(
+            f"nobody rated the baseline {baseline!r}",
+            expected=", ".join(sorted(set(methods))) or "a rating or more",
+            fix="name another baseline",
+        )
+    means = {
+        method: {person: float(np.mean(given)) for person, given in sorted(people.items())}
+        for method, people in by_method.items()
+    }
+    rows = []
+    for method, own in means.items():
+        both = [person for person in own if person in means[baseline]]
+        sides = ([side[person] for person in both] for side in (own, means[baseline]))
+        gap = None if method == baseline else paired_difference(*sides, level=level)
+        n = sum(map(len, by_method[method].values()))
+        rows.append(MethodRating(method, clustered_mean(list(own.values()), level=level), gap, n))
+    return rows

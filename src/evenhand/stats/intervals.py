@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +17,7 @@ from evenhand.stats._arrays import (
     Bools,
     Floats,
     Ids,
+    Ints,
     check_binary,
     check_level,
     check_values,
@@ -52,7 +56,7 @@ def wilson(successes: int, n: int, *, level: float = 0.95, n_null: int = 0) -> E
         raise InputError(f"{successes} successes of {n}", expected="successes from 0 to n")
     check_level(level)
     if n == 0:
-        return _no_values("Wilson", level, n_null)
+        return Estimate(None, None, None, level, "Wilson", 0, n_null, 0, NO_VALUES)
     share = successes / n
     low, high = wilson_interval(share, n, normal_quantile((1 + level) / 2))
     return Estimate(share, float(low), float(high), level, "Wilson", n, n_null, n)
@@ -74,8 +78,7 @@ def clustered_proportion(
     codes = encode_clusters(clusters, values.size)
     check_level(level)
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    numbers = map(float, estimate_shares(of, level))
-    return share_estimate(*numbers, n=values.size, n_clusters=int(of.n_clusters), level=level, n_null=n_null)
+    return share_estimates(of, level, n_null=n_null)[0]
 
 
 def clustered_mean(
@@ -86,57 +89,86 @@ def clustered_mean(
     CR2 variance and Bell and McCaffrey's degrees of freedom. With every row its own cluster this is the
     classical t interval.
     """
+    return estimate_mean(y, clusters, method="cluster-robust t", level=level, n_null=n_null)
+
+
+def estimate_mean(
+    y: npt.ArrayLike,
+    clusters: Ids,
+    interval: Callable[[Floats, Ints, float], tuple[float, float]] | None = None,
+    *,
+    method: str,
+    level: float,
+    n_null: int,
+) -> Estimate:
+    """The mean of ``y`` with an interval, which one cluster or equal values do not have.
+
+    ``interval`` gives the ends from values, clusters and half the width of the t interval, the default.
+    """
     values = check_values(y)
     codes = encode_clusters(clusters, values.size)
-    method = "cluster-robust t"
     check_level(level)
     if not values.size:
-        return _no_values(method, level, n_null)
+        return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
     of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    mean, n_clusters, low, high, reason = float(of.means[0]), int(of.n_clusters), None, None, None
-    if n_clusters < 2 or of.covariance[0, 0] == 0:
+    mean, variance, n_clusters = float(of.means[0]), float(of.covariance[0, 0]), int(of.n_clusters)
+    estimate = partial(Estimate, level=level, method=method, n=values.size, n_null=n_null)
+    if n_clusters < 2 or variance == 0:
         reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
-    else:
-        half = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * math.sqrt(of.covariance[0, 0])
-        low, high = mean - half, mean + half
-    return Estimate(mean, low, high, level, method, values.size, n_null, n_clusters, reason)
+        return estimate(mean, None, None, n_clusters=n_clusters, null_reason=reason)
+    half = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * math.sqrt(variance)
+    ends = interval(values, codes, half) if interval else (mean - half, mean + half)
+    return estimate(mean, *ends, n_clusters=n_clusters)
 
 
-def estimate_ratio(of: CellMoments | None, level: float) -> Estimate:
+def estimate_ratio(of: CellMoments, level: float) -> Estimate:
     """Mean of a over mean of b (above 1: a is higher), with a cluster-robust interval on the log scale.
 
     The delta method on log mean a - log mean b; a cluster that reaches over both cells is counted once. Null
-    where a mean is not positive. No moments are those of an empty cell.
+    where a mean is not positive, and where a cell is empty.
     """
-    method = "cluster-robust log ratio"
-    if of is None:
-        return _no_values(method, level, 0)
-    ratio, interval, reason = _ratio(of, level)
-    size, n_clusters = int(of.sizes.sum()), int(of.n_clusters)
-    return Estimate(ratio, *interval, level, method, size, 0, n_clusters, reason)
+    n, n_clusters = (int(of.sizes.sum()), int(of.n_clusters)) if of.sizes.all() else (0, 0)
+    estimate = partial(
+        Estimate, level=level, method="cluster-robust log ratio", n=n, n_null=0, n_clusters=n_clusters
+    )
+    if not n:
+        return estimate(None, None, None, null_reason=NO_VALUES)
+    mean_a, mean_b = (float(mean) for mean in of.means)
+    if min(mean_a, mean_b) < _SMALLEST:
+        reason = NOT_POSITIVE if min(mean_a, mean_b) <= 0 else NEAR_ZERO
+        return estimate(None, None, None, null_reason=reason)
+    ratio = mean_a / mean_b
+    if of.clusters.min() < 2:
+        return estimate(ratio, None, None, null_reason=ONE_CLUSTER)
+    _, variance, df = of.contrast(np.array([1 / mean_a, -1 / mean_b]))
+    reach = t_quantile((1 + level) / 2, float(df)) * math.sqrt(variance)
+    if not 0 < reach <= _UNBOUNDED:
+        return estimate(ratio, None, None, null_reason=NEAR_ZERO if variance else NO_VARIATION)
+    factor = math.exp(reach)
+    return estimate(ratio, ratio / factor, ratio * factor)
 
 
-def estimate_shares(of: CellMoments, level: float) -> tuple[Floats, Floats, Floats]:
-    """The share of the first cell and the ends of `clustered_proportion`'s interval; NaN if it is empty."""
+def share_estimates(of: CellMoments, level: float, *, n_null: int = 0) -> list[Estimate]:
+    """The share of the first cell of every set with `clustered_proportion`'s interval.
+
+    One cluster has no interval.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         known = effective_sizes(of.shares, of.sizes, of.kish, of.variances)
         share, size = of.shares[..., 0], np.where(of.shares % 1 == 0, of.kish, known)[..., 0]
         df = np.broadcast_to(1 / of.sizes[..., 0] ** 2 / of.design[..., 0, 0], share.shape)
         plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, of.own_df(df)[..., 0]))
-        low = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
-        high = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
-    return share, low, high
-
-
-def share_estimate(
-    share: float, low: float, high: float, *, n: int, n_clusters: int, level: float, n_null: int = 0
-) -> Estimate:
-    """A share with its interval, which one cluster does not have."""
-    if not n:
-        return _no_values(SHARE, level, n_null)
-    if n_clusters < 2:
-        return Estimate(share, None, None, level, SHARE, n, n_null, n_clusters, ONE_CLUSTER)
-    return Estimate(share, low, high, level, SHARE, n, n_null, n_clusters)
+        lows = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
+        highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
+    columns = (share, lows, highs, of.sizes[..., 0].astype(int), of.clusters[..., 0])
+    estimates = []
+    for value, low, high, n, n_clusters in zip(
+        *(np.atleast_1d(one).tolist() for one in columns), strict=True
+    ):
+        reason = NO_VALUES if not n else ONE_CLUSTER if n_clusters < 2 else None
+        estimate = Estimate(value if n else None, low, high, level, SHARE, n, n_null, n_clusters, reason)
+        estimates.append(replace(estimate, low=None, high=None) if reason else estimate)
+    return estimates
 
 
 def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats) -> Interval:
@@ -163,31 +195,6 @@ def effective_sizes(shares: Floats, rows: Floats, kish: Floats, variances: Float
     mean = (likeness.sum(axis=-1, keepdims=True) - likeness) / others
     sizes: Floats = np.where(is_inner, known, rows / (1 + np.where(others > 0, mean, 1.0) * excess))
     return sizes
-
-
-def _ratio(
-    of: CellMoments, level: float
-) -> tuple[float | None, tuple[float | None, float | None], str | None]:
-    mean_a, mean_b = (float(mean) for mean in of.means)
-    if min(mean_a, mean_b) <= 0:
-        return None, (None, None), NOT_POSITIVE
-    if min(mean_a, mean_b) < _SMALLEST:
-        return None, (None, None), NEAR_ZERO
-    ratio = mean_a / mean_b
-    if of.clusters.min() < 2:
-        return ratio, (None, None), ONE_CLUSTER
-    _, variance, df = of.contrast(np.array([1 / mean_a, -1 / mean_b]))
-    if variance == 0:
-        return ratio, (None, None), NO_VARIATION
-    reach = t_quantile((1 + level) / 2, float(df)) * math.sqrt(variance)
-    if reach > _UNBOUNDED:
-        return ratio, (None, None), NEAR_ZERO
-    factor = math.exp(reach)
-    return ratio, (ratio / factor, ratio * factor), None
-
-
-def _no_values(method: str, level: float, n_null: int) -> Estimate:
-    return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
 
 
 _LARGEST_QUANTILE = 1e6

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand.core.errors import InputError
-from evenhand.stats._arrays import Floats, Ints
+from evenhand.stats._arrays import Floats, Ints, check_lengths, cross_tabulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,10 @@ def find_scale(labels: Collection[str]) -> LabelScale:
         return LabelScale(
             "numbers", dict(sorted(numbers.items(), key=lambda pair: (pair[1] or 0.0, pair[0])))
         )
-    best = max(KNOWN_SCALES, key=lambda scale: len(_on(scale, labels)))
-    on_scale = len(_on(best, labels))
-    if on_scale >= 2 and 2 * on_scale >= len(labels):
-        return best
+    counts = [sum(scale.label_of(label) is not None for label in labels) for scale in KNOWN_SCALES]
+    if max(counts) >= 2 and 2 * max(counts) >= len(labels):
+        return KNOWN_SCALES[counts.index(max(counts))]
     return LabelScale("labels", dict.fromkeys(sorted(labels)))
-
-
-def _on(scale: LabelScale, labels: Collection[str]) -> list[str]:
-    return [label for label in labels if scale.label_of(label) is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,33 +136,22 @@ class RatingCodes:
         >>> RatingCodes.from_rows(["x", "x"], ["a", "b"], ["no", "yes"]).counts().tolist()
         [[1.0, 1.0]]
         """
-        if len({len(items), len(annotators), len(labels)}) > 1:
-            raise InputError(
-                f"{len(items)} items came with {len(annotators)} annotators and {len(labels)} labels",
-                expected="one of each a rating",
-            )
+        check_lengths("one of each a rating", items=items, annotators=annotators, labels=labels)
         order = tuple(dict.fromkeys(scale)) if scale is not None else tuple(sorted(set(labels)))
-        unknown = sorted(set(labels) - set(order))
-        if unknown:
+        if unknown := sorted(set(labels) - set(order)):
             raise InputError(
                 f"the label {unknown[0]!r} is not on the scale",
                 expected=", ".join(order),
                 fix="correct the label, or add it to the scale",
             )
-        item_names, of_item = _encode(items)
-        annotator_names, of_annotator = _encode(annotators)
-        place = {label: at for at, label in enumerate(order)}
-        of_label = np.array([place[label] for label in labels], dtype=np.intp)
-        return cls(item_names, annotator_names, order, of_item, of_annotator, of_label)
+        names = (tuple(sorted(set(items))), tuple(sorted(set(annotators))), order)
+        return cls(*names, *map(_encode, names, (items, annotators, labels)))
 
     def counts(self) -> Floats:
         """How many ratings of each label an item has: items x labels."""
-        size = len(self.items) * len(self.labels)
-        table = np.bincount(self.of_item * len(self.labels) + self.of_label, minlength=size)
-        return table.reshape(len(self.items), len(self.labels)).astype(np.float64)
+        return cross_tabulate(self.of_item, self.of_label, (len(self.items), len(self.labels)))
 
 
-def _encode(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    ordered = tuple(sorted(set(names)))
-    place = {name: at for at, name in enumerate(ordered)}
-    return ordered, np.array([place[name] for name in names], dtype=np.intp)
+def _encode(names: Sequence[str], given: Sequence[str]) -> Ints:
+    place = {name: at for at, name in enumerate(names)}
+    return np.array([place[name] for name in given], dtype=np.intp)

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Bools, Floats, Ids, Ints, RandomSource, check_pairs, encode_clusters
-from evenhand.stats.bootstrap import Resampling, ratio_of_sums
-from evenhand.stats.hypothesis_tests import is_constant, paired_t, wilcoxon
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, SAME_DIFFERENCE, PointEstimate, TestResult
+from evenhand.stats._arrays import (
+    Bools,
+    Floats,
+    Ids,
+    Ints,
+    check_binary,
+    check_pairs,
+    divide,
+    encode_clusters,
+)
+from evenhand.stats.bootstrap import Resampling, ResamplingOptions, ratio_of_sums
+from evenhand.stats.hypothesis_tests import paired_difference, wilcoxon
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, Difference, PointEstimate, TestResult
 
 PairSelection: TypeAlias = Literal["all", "agreeing"]
 ScoreChoice: TypeAlias = Literal["predicted", "emotion"]
@@ -52,8 +61,8 @@ class PairedIntensities:
     """Mean of 1 - a / b (eq. 5), over pairs whose b is not 0; negative: a is higher."""
     difference: Estimate
     """Mean of b - a; negative: a is higher."""
-    t: TestResult
-    """Student's paired test, which takes pairs as independent."""
+    t: Difference
+    """Student's paired test of a - b, which takes pairs as independent."""
     signed_rank: TestResult
     effect_size: PointEstimate
     """Mean of b - a in standard deviations of b - a (Cohen's d for pairs)."""
@@ -99,37 +108,24 @@ def select_pairs(
 
 
 def demographic_parity(
-    hits_a: npt.ArrayLike,
-    hits_b: npt.ArrayLike,
-    clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    hits_a: npt.ArrayLike, hits_b: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Parity:
     """Demographic parity of two groups over pairs (eq. 3): the smaller share over the larger.
 
     Over pairs that truly have the class, it is equal opportunity. Null where neither group has a hit.
     """
-    first, second = _hits(hits_a), _hits(hits_b)
+    first, second = check_binary(hits_a, "a"), check_binary(hits_b, "b")
     if first.size != second.size:
         raise InputError(
             f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
         )
     hits = np.stack([first, second], axis=1)
-    ratio = _parity(Resampling(rng, resamples, level), encode_clusters(clusters, len(hits)), hits)
-    shares = hits.mean(axis=0).tolist() if len(hits) else [None, None]
-    return Parity(ratio, *shares)
+    ratio = _parity(Resampling(**how), encode_clusters(clusters, len(hits)), hits)
+    return Parity(ratio, *(hits.mean(axis=0).tolist() if len(hits) else (None, None)))
 
 
 def paired_intensities(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    a: npt.ArrayLike, b: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> PairedIntensities:
     """Average delta, ACS, tests and effect size of two columns of intensities, one row per pair."""
     first, second = check_pairs(a, b)
@@ -137,26 +133,22 @@ def paired_intensities(
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
     codes, none = encode_clusters(clusters, first.size), ZEROS if first.size else NO_VALUES
-    estimate_mean = partial(_mean, Resampling(rng, resamples, level), codes)
+    t = paired_difference(first, second)
+    effect = None if t.null_reason else float(gaps.mean() / gaps.std(ddof=1))
+    estimate_mean = partial(_mean, Resampling(**how), codes)
     return PairedIntensities(
         avg_delta=estimate_mean(np.abs(gaps), ones),
         acs=estimate_mean(ratios, usable.astype(np.float64), reason=none),
         difference=estimate_mean(gaps, ones),
-        t=paired_t(first, second),
+        t=t,
         signed_rank=wilcoxon(first, second),
-        effect_size=_effect(gaps, first, second),
+        effect_size=PointEstimate(effect, t.null_reason),
         n_zero=int(first.size - np.count_nonzero(usable)),
     )
 
 
 def compare_sets(
-    hits: npt.ArrayLike,
-    intensities: npt.ArrayLike,
-    clusters: Ids = None,
-    *,
-    rng: RandomSource,
-    resamples: int = 2_000,
-    level: float = 0.95,
+    hits: npt.ArrayLike, intensities: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> SetComparison:
     """Whole sets of groups: both arrays are (sets, groups); intensities without a value are NaN.
 
@@ -167,10 +159,10 @@ def compare_sets(
     codes = encode_clusters(clusters, len(happened))
     whole = np.isfinite(values).all(axis=1)
     spread = np.ptp(values[whole], axis=1) if whole.any() else np.empty(0)
-    how = Resampling(rng, resamples, level)
+    resampling = Resampling(**how)
     return SetComparison(
-        parity=_parity(how, codes, happened),
-        spread=_mean(how, codes[whole], spread, np.ones_like(spread)),
+        parity=_parity(resampling, codes, happened),
+        spread=_mean(resampling, codes[whole], spread, np.ones_like(spread)),
         friedman=_friedman(values[whole]),
     )
 
@@ -182,15 +174,14 @@ def find_flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
     return changed
 
 
-def _smallest_over_largest(sums: Floats) -> Floats:
-    largest = sums.max(axis=1)
-    return np.where(largest > 0, sums.min(axis=1) / np.where(largest > 0, largest, 1.0), np.nan)
-
-
 def _parity(how: Resampling, codes: Ints, hits: Floats) -> Estimate:
     reason = NEVER if len(hits) else NO_VALUES
-    # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
-    return how.estimate_clusters(codes, hits, _smallest_over_largest, n=len(hits), reason=reason)
+
+    def smallest_over_largest(sums: Floats) -> Floats:
+        # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
+        return divide(sums.min(axis=1), sums.max(axis=1))
+
+    return how.estimate_clusters(codes, hits, smallest_over_largest, n=len(hits), reason=reason)
 
 
 def _mean(
@@ -200,32 +191,17 @@ def _mean(
     return how.estimate_clusters(codes, columns, ratio_of_sums, n=int(weights.sum()), reason=reason)
 
 
-def _effect(gaps: Floats, first: Floats, second: Floats) -> PointEstimate:
-    if gaps.size < 2:
-        return PointEstimate(None, "one pair" if gaps.size else NO_VALUES)
-    if is_constant(gaps, first, second):
-        return PointEstimate(None, SAME_DIFFERENCE if gaps.any() else NO_VARIATION)
-    return PointEstimate(float(gaps.mean() / gaps.std(ddof=1)))
-
-
 def _friedman(values: Floats) -> TestResult:
-    n, method = len(values), "Friedman"
-    if n < 2 or values.shape[1] < 3:
-        reason = "fewer than three groups" if n >= 2 else "one set" if n else NO_VALUES
-        return TestResult(None, None, None, None, n, method, null_reason=reason)
+    n, groups = values.shape
+    result = partial(TestResult, n=n, method="Friedman")
+    if n < 2 or groups < 3:
+        return result(null_reason="fewer than three groups" if n >= 2 else "one set" if n else NO_VALUES)
     if float(np.ptp(values, axis=1).max()) == 0:
-        return TestResult(None, values.shape[1] - 1, None, None, n, method, null_reason=NO_VARIATION)
+        return result(df=groups - 1, null_reason=NO_VARIATION)
     from scipy.stats import friedmanchisquare
 
     test = friedmanchisquare(*values.T)
-    return TestResult(float(test.statistic), float(values.shape[1] - 1), float(test.pvalue), None, n, method)
-
-
-def _hits(values: npt.ArrayLike) -> Floats:
-    hits = np.asarray(values, dtype=np.float64)
-    if hits.ndim != 1 or not np.isin(hits, (0.0, 1.0)).all():
-        raise InputError(f"hits of shape {hits.shape}", expected="one true or false a pair")
-    return hits
+    return result(statistic=float(test.statistic), df=float(groups - 1), p=float(test.pvalue))
 
 
 def _codes(first: npt.ArrayLike, second: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -59,10 +59,14 @@ def cluster_permutation(
     in_group = check_group(group, values.size)
     sides = _Sides.of(values, in_group, encode_clusters(clusters, values.size))
     result = partial(Permutation, n=values.size, n_clusters=sides.n_clusters, method="cluster permutation")
-    if reason := sides.null_reason(values):
-        estimate = None if reason == NO_VALUES else sides.gap()
-        return result(estimate, None, 0, is_exact=False, null_reason=reason)
-    statistics = sides.of_shares(float(values.mean())) if is_share else sides.of_means
+    if not sides.n_clusters or sides.sizes.sum(axis=0).min() == 0:
+        return result(None, None, 0, is_exact=False, null_reason=NO_VALUES)
+    inside, outside = sides.sums.sum(axis=0) / sides.sizes.sum(axis=0)
+    gap, has_one = float(inside - outside), np.count_nonzero(sides.sizes, axis=0).min() < 2
+    if has_one or float(np.ptp(values)) == 0:
+        reason = ONE_CLUSTER if has_one else NO_VARIATION
+        return result(gap, None, 0, is_exact=False, null_reason=reason)
+    statistics = partial(_judge_shares, centre=float(values.mean())) if is_share else _judge_means
     observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
@@ -70,7 +74,7 @@ def cluster_permutation(
     bar = observed * (1 - _TIE)
     extreme = sum(int(np.count_nonzero(statistics(block) >= bar)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
-    return result(sides.gap(), p, total if is_exact else resamples, is_exact=is_exact)
+    return result(gap, p, total if is_exact else resamples, is_exact=is_exact)
 
 
 class _Sides(NamedTuple):
@@ -107,19 +111,6 @@ class _Sides(NamedTuple):
         inside: Bools = self.sizes[~self.spans, 0] > 0
         return inside
 
-    def null_reason(self, y: Floats) -> str | None:
-        """Why there can be no p-value."""
-        if not self.n_clusters or self.sizes.sum(axis=0).min() == 0:
-            return NO_VALUES
-        if np.count_nonzero(self.sizes, axis=0).min() < 2:
-            return ONE_CLUSTER
-        return NO_VARIATION if float(np.ptp(y)) == 0 else None
-
-    def gap(self) -> float:
-        """Mean inside minus mean outside."""
-        inside, outside = self.sums.sum(axis=0) / self.sizes.sum(axis=0)
-        return float(inside - outside)
-
     def arrangements(self) -> int:
         """How many ways there are to label the clusters."""
         flips = int(np.count_nonzero(self.spans))
@@ -155,32 +146,6 @@ class _Sides(NamedTuple):
             _random_draws.restore_state(generator, state)
             yield totals
 
-    def of_means(self, totals: Floats) -> Floats:
-        """|gap| / standard error under each arrangement (a row of ``totals``).
-
-        With a cluster's sums s, t and sizes m, n on the two sides, its influence on the gap is (s - A m) /
-        M - (t - B n) / N. The sum of its squares needs only the sums of the products of (s, m, t, n), and
-        each of those is one matrix product with the exchanged labels.
-        """
-        s, m, t, n = totals[:, :4].T
-        gap = np.abs(s / m - t / n)
-        weights = np.stack([1 / m, -s / m**2, -1 / n, t / n**2], axis=1)
-        terms = weights[:, :, None] * weights[:, None, :] * totals[:, 4:].reshape(-1, 4, 4)
-        variance = terms.sum(axis=(1, 2))
-        has_spread = variance > _CANCELLED * np.abs(terms).sum(axis=(1, 2))
-        ratio = np.divide(gap, np.sqrt(np.abs(variance)), out=np.zeros_like(gap), where=has_spread)
-        return np.where(has_spread, ratio, np.where(gap > 0, np.inf, 0.0))
-
-    def of_shares(self, centre: float) -> Callable[[Floats], Floats]:
-        """The statistic for shares, whose values were centred at ``centre``."""
-
-        def statistics(totals: Floats) -> Floats:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                products = totals[:, 4:].reshape(-1, 4, 4)
-                return _intervals_of_shares(totals[:, :4], products, centre).touching_quantile()
-
-        return statistics
-
     def totals(self, exchanged: Bools) -> Floats:
         """Under each arrangement the sums of (s, m, t, n), then those of their products."""
         straight, change = self._products()
@@ -189,22 +154,42 @@ class _Sides(NamedTuple):
 
     def _products(self) -> tuple[Floats, Floats]:
         """What each cluster gives to the totals, and what changes when it exchanges its sides."""
-        straight = _products(self.sums[:, 0], self.sizes[:, 0], self.sums[:, 1], self.sizes[:, 1])
-        crossed = _products(self.sums[:, 1], self.sizes[:, 1], self.sums[:, 0], self.sizes[:, 0])
+        parts = np.stack([self.sums, self.sizes], axis=2).reshape(-1, 4)
+        straight, crossed = (
+            np.concatenate([side, np.einsum("gi,gj->gij", side, side).reshape(-1, 16)], axis=1)
+            for side in (parts, parts[:, [2, 3, 0, 1]])
+        )
         return straight, crossed - straight
 
 
-def _intervals_of_shares(sums: Floats, products: Floats, centre: float) -> NewcombeIntervals:
-    """Shares inside and outside under each arrangement, from the sums of (s, m, t, n) and their products."""
-    successes, rows = sums[:, 0::2], sums[:, 1::2]
+def _judge_means(totals: Floats) -> Floats:
+    """|gap| / standard error under each arrangement (a row of ``totals``).
+
+    With a cluster's sums s, t and sizes m, n on the two sides, its influence on the gap is (s - A m) / M -
+    (t - B n) / N. The sum of its squares needs only the sums of the products of (s, m, t, n), and each of
+    those is one matrix product with the exchanged labels.
+    """
+    s, m, t, n = totals[:, :4].T
+    gap = np.abs(s / m - t / n)
+    weights = np.stack([1 / m, -s / m**2, -1 / n, t / n**2], axis=1)
+    terms = weights[:, :, None] * weights[:, None, :] * totals[:, 4:].reshape(-1, 4, 4)
+    variance = terms.sum(axis=(1, 2))
+    has_spread = variance > _CANCELLED * np.abs(terms).sum(axis=(1, 2))
+    ratio = np.divide(gap, np.sqrt(np.abs(variance)), out=np.zeros_like(gap), where=has_spread)
+    return np.where(has_spread, ratio, np.where(gap > 0, np.inf, 0.0))
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _judge_shares(totals: Floats, *, centre: float) -> Floats:
+    """The quantile at which the interval of shares, whose values were centred at ``centre``, touches 0."""
+    successes, rows, products = totals[:, :4:2], totals[:, 1:4:2], totals[:, 4:].reshape(-1, 4, 4)
     means = successes / rows
     shares = np.rint(successes + centre * rows) / rows
     # Effective numbers of clusters.
-    kish = rows**2 / np.stack([products[:, 1, 1], products[:, 3, 3]], axis=1)
+    kish = rows**2 / products[:, [1, 3], [1, 3]]
     # The influence of a cluster on the two means is (s - A m) / M and (t - B n) / N.
-    pull = np.zeros((sums.shape[0], 2, 4))
-    pull[:, 0, 0], pull[:, 0, 1] = 1 / rows[:, 0], -means[:, 0] / rows[:, 0]
-    pull[:, 1, 2], pull[:, 1, 3] = 1 / rows[:, 1], -means[:, 1] / rows[:, 1]
+    pull = np.zeros((len(totals), 2, 4))
+    pull[:, [0, 1], [0, 2]], pull[:, [0, 1], [1, 3]] = 1 / rows, -means / rows
     covariance = pull @ products @ pull.transpose(0, 2, 1)
     variances = np.diagonal(covariance, axis1=1, axis2=2)
     variances = np.where((shares > 0) & (shares < 1) & (variances > _CANCELLED), variances, 0.0)
@@ -213,9 +198,5 @@ def _intervals_of_shares(sums: Floats, products: Floats, centre: float) -> Newco
     gap = apart - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
     shared = np.where(apart > 0, np.maximum(gap, 0) / apart, 1.0)
     few = np.where(kish > 1 + _TIE, kish / (kish - 1), 1.0)
-    return NewcombeIntervals(shares, effective_sizes(shares, rows, kish, variances * few), GAP, shared)
-
-
-def _products(s: Floats, m: Floats, t: Floats, n: Floats) -> Floats:
-    parts = np.stack([s, m, t, n], axis=1)
-    return np.concatenate([parts, np.einsum("gi,gj->gij", parts, parts).reshape(-1, 16)], axis=1)
+    sizes = effective_sizes(shares, rows, kish, variances * few)
+    return NewcombeIntervals(shares, sizes, GAP, shared).touching_quantile()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,70 +20,69 @@ from evenhand.stats._arrays import (
     weighted_counts,
 )
 from evenhand.stats.quantiles import t_quantile
-from evenhand.stats.results import (
-    NO_VARIATION,
-    ClusterPlan,
-    GapVariance,
-    Growth,
-    Pilot,
-)
 
 _MOST_CLUSTERS = 10**9
 
 
+class Growth(NamedTuple):
+    """How many times as much a run needs; null where no amount is enough, or none is known."""
+
+    clusters: float | None
+    """Times the clusters, with as many samples of each as now."""
+    samples: float | None
+    """Times the samples, of the same clusters."""
+
+
 def clusters_needed(
-    gap: float, a: Pilot, b: Pilot, *, samples: int = 1, level: float = 0.95, power: float = 0.8
-) -> ClusterPlan:
-    """The clusters each group needs so that a true gap of this size is found with the wanted power.
+    gap: float, *, sd: float, icc: float = 1.0, samples: int = 1, level: float = 0.95, power: float = 0.8
+) -> int:
+    """The clusters each of two groups needs so that a true gap of this size is found with the wanted power.
 
     For a two-sided test at 1 - level between groups of as many clusters each, of ``samples`` rows a
-    cluster. A design in which clusters reach over both groups (templates) needs fewer.
+    cluster, which vary by ``sd`` and are alike within a cluster by ``icc`` (from 0 to 1; with 1, more samples
+    of one prompt promise nothing). A design in which clusters reach over both groups (templates) needs fewer.
     """
     if not gap > 0:
         raise InputError(f"a gap of {gap}", expected="a gap above 0, in the unit of the values")
-    reason = _unknown_spread(a, b)
-    if reason:
-        return ClusterPlan(gap, None, samples, level, power, reason)
-    variance = _cluster_variance(a, samples) + _cluster_variance(b, samples)
-    low, high = 1, 2
-    while _detectable(variance, high, level, power) > gap and high < _MOST_CLUSTERS:
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _detectable(variance, middle, level, power) > gap else (low, middle)
-    return ClusterPlan(gap, high, samples, level, power)
+    if samples < 1:
+        raise InputError(f"{samples} samples a cluster", expected="1 or more")
+    shares = (1 + check_level(level)) / 2, check_level(power)
+    variance = 2 * sd**2 * (1 + (samples - 1) * icc) / samples
+
+    def is_enough(clusters: int) -> bool:
+        quantiles = sum(t_quantile(share, 2 * (clusters - 1)) for share in shares)
+        return quantiles * math.sqrt(variance / clusters) <= gap
+
+    most = 2
+    while not is_enough(most) and most < _MOST_CLUSTERS:
+        most *= 2
+    return bisect_left(range(most), True, lo=2, key=is_enough)
 
 
-def gap_variance(
-    a: npt.ArrayLike, clusters_a: Ids, b: npt.ArrayLike, clusters_b: Ids, *, variance: float
-) -> GapVariance:
-    """The variance of a gap, split into what more samples of the same clusters would shrink, and the rest.
+def variance_within(a: npt.ArrayLike, clusters_a: Ids, b: npt.ArrayLike, clusters_b: Ids) -> float | None:
+    """The part of a gap's variance that more samples of the same clusters would shrink.
 
-    The first part is s^2 / n on either side, with s^2 the pooled variance of rows inside a cluster of that
-    side. It is null where no cluster holds two rows: then nothing is known of more samples. ``variance`` is
-    the whole, as the test that judged the gap has it.
+    It is s^2 / n on either side, with s^2 the pooled variance of rows inside a cluster of that side. Null
+    where no cluster holds two rows: then nothing is known of more samples.
     """
     sides = [(check_values(a, "a"), clusters_a), (check_values(b, "b"), clusters_b)]
     parts = [_within(y, encode_clusters(ids, y.size)) for y, ids in sides]
-    known = [part for part in parts if part is not None]
-    if len(known) < 2:
-        return GapVariance(variance, None)
-    return GapVariance(variance, min(sum(known), variance))
+    return None if None in parts else sum(part for part in parts if part is not None)
 
 
-def required_growth(of: GapVariance, *, wanted: float) -> Growth:
-    """How much a run must grow until the variance of its gap is ``wanted``.
+def required_growth(variance: float, within: float | None, *, wanted: float) -> Growth:
+    """How much a run must grow until the ``variance`` of its gap is ``wanted``.
 
-    Clusters: the variance falls with their number. Samples: only the part inside clusters falls; where the
-    rest alone exceeds ``wanted``, no number of samples is enough.
+    Clusters: the variance falls with their number. Samples: only the part ``within`` clusters falls; where
+    the rest alone exceeds ``wanted``, no number of samples is enough.
     """
     if not wanted > 0:
         return Growth(None, None)
-    between = of.total - (of.within or 0.0)
-    samples = None
-    if of.within is not None and wanted > between:
-        samples = max(1.0, of.within / (wanted - between)) if of.within > 0 else 1.0
-    return Growth(max(1.0, of.total / wanted), samples)
+    samples, shrinking = None, min(within or 0.0, variance)
+    between = variance - shrinking
+    if within is not None and wanted > between:
+        samples = max(1.0, shrinking / (wanted - between))
+    return Growth(max(1.0, variance / wanted), samples)
 
 
 def _within(y: Floats, codes: Ints) -> float | None:
@@ -93,27 +94,3 @@ def _within(y: Floats, codes: Ints) -> float | None:
     sums = weighted_counts(codes, y)
     means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
     return float(np.sum((y - means[codes]) ** 2)) / free / y.size
-
-
-def _detectable(variance: float, clusters: int, level: float, power: float) -> float:
-    if clusters < 2:
-        return math.inf
-    df = 2 * (clusters - 1)
-    quantiles = t_quantile((1 + check_level(level)) / 2, df) + t_quantile(check_level(power), df)
-    return quantiles * math.sqrt(variance / clusters)
-
-
-def _cluster_variance(of: Pilot, samples: int) -> float:
-    """The variance of the mean of one cluster of ``samples`` rows.
-
-    An unknown correlation is taken for 1: more samples of one prompt then promise nothing.
-    """
-    if samples < 1:
-        raise InputError(f"{samples} samples a cluster", expected="1 or more")
-    return (of.sd or 0.0) ** 2 * (1 + (samples - 1) * (1.0 if of.icc is None else of.icc)) / samples
-
-
-def _unknown_spread(a: Pilot, b: Pilot) -> str | None:
-    if a.sd is None or b.sd is None:
-        return a.null_reason or b.null_reason
-    return NO_VARIATION if a.sd == 0 and b.sd == 0 else None

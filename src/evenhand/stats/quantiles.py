@@ -40,16 +40,12 @@ def t_two_sided(t: float, df: float) -> float:
 
 def normal_quantile(q: float) -> float:
     """The q-quantile of the standard normal."""
-    from scipy.special import ndtri
-
-    return float(ndtri(q))
+    return t_quantile(q, math.inf)
 
 
 def normal_cdf(z: float) -> float:
     """The probability of a value below z."""
-    from scipy.special import ndtr
-
-    return float(ndtr(z))
+    return float(t_lower_tails(z, math.inf))
 
 
 def f_upper_tail(f: float, df_between: float, df_error: float) -> float:

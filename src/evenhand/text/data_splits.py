@@ -63,7 +63,14 @@ def divide_texts(
             held_out += groups[index]
             room = {label: left - wanted[label] for label, left in room.items()}
     split = TextSplit(sorted(set(range(len(texts))) - set(held_out)), sorted(held_out))
-    _check_labels(split, labels)
+    sides = [{labels[place] for place in places} for places in split]
+    for label in dict.fromkeys(labels):
+        if not all(label in side for side in sides):
+            raise InputError(
+                f"the texts of the label {label!r} are too few, or too much alike, to hold some of them out",
+                expected="several different texts a label",
+                fix="add texts, or name texts to test on with --valid",
+            )
     return split
 
 
@@ -73,10 +80,13 @@ def group_near_duplicates(texts: Sequence[str], *, similar: float = SIMILAR) -> 
     Exact. Similar sets share one of their rarest elements, so only those are compared (prefix filtering,
     Chaudhuri, Ganti and Kaushik 2006); common phrases cost nothing.
     """
-    parents = list(range(len(texts)))
-    for place, other in _pairs(texts, similar):
-        parents[_root(parents, place)] = _root(parents, other)
-    return [_root(parents, place) for place in range(len(texts))]
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = np.array(list(_pairs(texts, similar)), dtype=np.intp).reshape(-1, 2).T
+    graph = coo_array((np.ones(links.shape[1]), tuple(links)), shape=(len(texts), len(texts)))
+    families: list[int] = connected_components(graph, directed=False)[1].tolist()
+    return families
 
 
 def find_near_duplicates(
@@ -102,22 +112,3 @@ def _pairs(texts: Sequence[str], similar: float) -> Iterator[tuple[int, int]]:
                 yield place, other
         for shingle in prefix:
             index[shingle].append(place)
-
-
-def _root(parents: list[int], place: int) -> int:
-    while parents[place] != place:
-        parents[place] = parents[parents[place]]
-        place = parents[place]
-    return place
-
-
-def _check_labels(split: TextSplit, labels: Sequence[str]) -> None:
-    train = {labels[place] for place in split.train}
-    held_out = {labels[place] for place in split.held_out}
-    for label in dict.fromkeys(labels):
-        if label not in train or label not in held_out:
-            raise InputError(
-                f"the texts of the label {label!r} are too few, or too much alike, to hold some of them out",
-                expected="several different texts a label",
-                fix="add texts, or name texts to test on with --valid",
-            )

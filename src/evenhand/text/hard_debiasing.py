@@ -57,7 +57,10 @@ def read_gender_words(path: Path) -> GenderWords:
     """
     try:
         lists = json.loads(read_text(path, encoding="utf-8-sig"))
-        definitional, equal = (_pairs(lists[name]) for name in ("definitional_pairs", "equalise_pairs"))
+        definitional, equal = (
+            tuple((first, second) for first, second in map(_words, lists[name]))
+            for name in ("definitional_pairs", "equalise_pairs")
+        )
         single, female, male = (
             frozenset(_words(lists.get(name, []))) for name in ("gender_specific", "female", "male")
         )
@@ -120,12 +123,17 @@ def equalise(
     *husband* a female word): with ``female_first`` the order of the pair decides.
     """
     matrix = vectors.matrix.copy()
-    for first, second in _spellings(pairs):
+    changes = (str.lower, str.title, str.upper)
+    for first, second in dict.fromkeys((change(a), change(b)) for a, b in pairs for change in changes):
         if first in vectors.index and second in vectors.index:
-            rows = vectors.index[first], vectors.index[second]
-            turned = not female_first and (matrix[rows[0]] - matrix[rows[1]]) @ direction < 0
-            towards = -direction if turned else direction
-            matrix[rows[0]], matrix[rows[1]] = _equalise_pair(matrix[rows[0]], matrix[rows[1]], towards)
+            a, b = vectors.index[first], vectors.index[second]
+            turned = not female_first and (matrix[a] - matrix[b]) @ direction < 0
+            mean = (matrix[a] + matrix[b]) / 2
+            mean = mean - (mean @ direction) * direction
+            part = np.float32(np.sqrt(max(0.0, 1.0 - float(mean @ mean)))) * (
+                -direction if turned else direction
+            )
+            matrix[a], matrix[b] = mean + part, mean - part
     return vectors.with_matrix(unit_rows(matrix))
 
 
@@ -133,9 +141,11 @@ def hard_debias(vectors: WordVectors, words: GenderWords) -> WordVectors:
     """The vectors after hard-debiasing, each of length 1; the given ones are not changed."""
     unit = vectors.normalise()
     direction = gender_direction(unit, words.definitional)
-    neutral = neutralise(
-        unit, direction, specific=words.specific - _find_contradicting(unit, direction, words)
-    )
+    # Words known to be of one gender whose vector says the other: better neutral than wrong.
+    signs = dict.fromkeys(words.female, 1.0) | dict.fromkeys(words.male, -1.0)
+    known = ((word, sign) for word, sign in signs.items() if word in unit.index)
+    wrong = {word for word, sign in known if unit.vector(word) @ direction * sign < 0}
+    neutral = neutralise(unit, direction, specific=words.specific - wrong)
     return equalise(neutral, direction, pairs=words.equalise, female_first=words.female_first)
 
 
@@ -145,52 +155,27 @@ def load_debiased_vectors() -> WordVectors:
     return hard_debias(load_embedded_vectors(), load_gender_words())
 
 
-def gender_polarities(vectors: WordVectors, *, female: str = "she", male: str = "he") -> Matrix:
+def gender_polarities(vectors: WordVectors) -> Matrix:
     """For each word the cosine with ``she - he``: in [-1, 1], positive towards she (BOLD section 4.5).
 
     Zero vectors get 0.
     """
-    for word in (female, male):
+    for word in ("she", "he"):
         if word not in vectors.index:
             raise InputError(
                 f"{vectors.source} has no vector for {word!r}",
                 expected="vectors with she and he",
                 fix="check the file's language and case",
             )
-    gender = vectors.vector(female) - vectors.vector(male)
+    gender = vectors.vector("she") - vectors.vector("he")
     length = float(np.linalg.norm(gender))
     if length == 0:
         raise InputError(
-            f"{vectors.source} gives {female!r} and {male!r} the same vector",
+            f"{vectors.source} gives 'she' and 'he' the same vector",
             expected="two vectors",
             fix="check the file",
         )
     return cast(Matrix, np.clip(unit_rows(vectors.matrix) @ (gender / length), -1, 1))
-
-
-def _find_contradicting(vectors: WordVectors, direction: Matrix, words: GenderWords) -> frozenset[str]:
-    """The words known to be of one gender whose vector says the other: better neutral than wrong."""
-    signs = dict.fromkeys(words.female, 1.0) | dict.fromkeys(words.male, -1.0)
-    known = ((word, sign) for word, sign in signs.items() if word in vectors.index)
-    return frozenset(word for word, sign in known if vectors.vector(word) @ direction * sign < 0)
-
-
-def _equalise_pair(first: Matrix, second: Matrix, direction: Matrix) -> tuple[Matrix, Matrix]:
-    mean = (first + second) / 2
-    mean = mean - (mean @ direction) * direction
-    part = np.float32(np.sqrt(max(0.0, 1.0 - float(mean @ mean))))
-    return mean + part * direction, mean - part * direction
-
-
-def _spellings(pairs: Pairs) -> list[tuple[str, str]]:
-    changes = (str.lower, str.title, str.upper)
-    return list(dict.fromkeys((change(a), change(b)) for a, b in pairs for change in changes))
-
-
-def _pairs(lists: object) -> Pairs:
-    if not isinstance(lists, list):
-        raise TypeError("pairs are a list")
-    return tuple((first, second) for first, second in map(_words, lists))
 
 
 def _words(given: object) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import lzma
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,22 +39,50 @@ class Lexicon:
     """Digest of the file; empty for a lexicon that was never stored."""
 
 
-def read_lexicon(path: Path, *, scales: Mapping[str, tuple[float, float]] = NORMS) -> Lexicon:
-    """The ratings of a table whose first column is the word; the columns are looked up by name.
+def read_lexicon(path: Path) -> Lexicon:
+    """The ratings of a table whose first column is the word; the columns of `NORMS` are looked up by name.
 
     Args:
         path: ``.tsv``, ``.csv`` or ``.txt`` (tabs), packed with xz where the name ends in ``.xz``.
-        scales: The variables to read, each with the lowest and the highest rating it may have.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}", expected="a .tsv or .csv lexicon", fix="check the path")
-    rows = _table(path)
-    columns = _columns(rows[0] if rows else [], scales, path)
+    header, *rows = _read_table(path) or [[]]
+    names = [name.strip().lower() for name in header]
+    if missing := [name for name in NORMS if name not in names]:
+        raise InputError(
+            f"{path} has no column {missing[0]!r}",
+            expected=f"a header with word, {', '.join(NORMS)}",
+            fix="name the columns in the first line",
+        )
+    columns = {name: names.index(name) for name in NORMS}
     words: dict[str, list[float]] = {}
-    for number, row in enumerate(rows[1:], start=2):
-        words[_new_word(row, words, path, number)] = _ratings(row, columns, scales, path, number)
-    values = np.array(list(words.values()), dtype=np.float32).reshape(len(words), len(scales))
-    return Lexicon(tuple(words), values, tuple(scales), file_digest(path))
+    for number, row in enumerate(rows, start=2):
+        word = row[0].strip().lower() if row else ""
+        try:
+            if not word or word in words:
+                came = f"the word {word!r} occurs again" if word else "the row has no word"
+                raise _RowError(came, "one row a word")
+            words[word] = [_rating("".join(row[at : at + 1]), name) for name, at in columns.items()]
+        except _RowError as error:
+            came, accepted = error.args
+            raise InputError(
+                f"{path}, line {number}: {came}", expected=accepted, fix="correct the file"
+            ) from None
+    values = np.array(list(words.values()), dtype=np.float32).reshape(len(words), len(NORMS))
+    return Lexicon(tuple(words), values, tuple(NORMS), file_digest(path))
+
+
+class _RowError(Exception):
+    """What a row holds, and what it should."""
+
+
+def _rating(text: str, name: str) -> float:
+    low, high = NORMS[name]
+    with suppress(ValueError):
+        if low <= float(text) <= high:
+            return float(text)
+    raise _RowError(f"{name} is {text[:80]!r}", f"a number from {low:g} to {high:g}")
 
 
 @cache
@@ -65,11 +93,9 @@ def load_norms() -> Lexicon:
 
 def write_lexicon(lexicon: Lexicon, path: Path) -> None:
     """Write a lexicon as a table with tabs, two decimals a rating, packed where the name ends in ``.xz``."""
-    text = io.StringIO()
-    text.write("\t".join(["word", *lexicon.variables]) + "\n")
-    for word, ratings in zip(lexicon.words, lexicon.values.tolist(), strict=True):
-        text.write("\t".join([word, *(f"{rating:.2f}" for rating in ratings)]) + "\n")
-    data = text.getvalue().encode()
+    rows = zip(lexicon.words, lexicon.values.tolist(), strict=True)
+    lines = [[word, *(f"{rating:.2f}" for rating in ratings)] for word, ratings in rows]
+    data = "".join("\t".join(line) + "\n" for line in [["word", *lexicon.variables], *lines]).encode()
     path.write_bytes(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME) if path.suffix == ".xz" else data)
 
 
@@ -88,7 +114,7 @@ def read_closed_class(path: Path | None = None) -> frozenset[str]:
     return frozenset(word.lower() for line in lines if not line.startswith("#") for word in line.split())
 
 
-def _table(path: Path) -> list[list[str]]:
+def _read_table(path: Path) -> list[list[str]]:
     try:
         lines = io.StringIO(_read_unpacked(path).decode("utf-8-sig"), newline="")
         if ".csv" in path.suffixes:
@@ -112,47 +138,3 @@ def _read_unpacked(path: Path) -> bytes:
     if len(data) > most:
         raise lzma.LZMAError(f"it unpacks to more than {most >> 20:,} MiB")
     return data
-
-
-def _columns(header: Sequence[str], scales: Mapping[str, object], path: Path) -> list[int]:
-    names = [name.strip().lower() for name in header]
-    missing = [name for name in scales if name not in names]
-    if missing:
-        raise InputError(
-            f"{path} has no column {missing[0]!r}",
-            expected=f"a header with word, {', '.join(scales)}",
-            fix="name the columns in the first line",
-        )
-    return [names.index(name) for name in scales]
-
-
-def _new_word(row: Sequence[str], words: Mapping[str, object], path: Path, line: int) -> str:
-    word = row[0].strip().lower() if row else ""
-    if not word or word in words:
-        came = f"the word {word!r} occurs again" if word else "the row has no word"
-        raise InputError(f"{path}, line {line}: {came}", expected="one row a word", fix="correct the file")
-    return word
-
-
-def _ratings(
-    row: Sequence[str],
-    columns: Sequence[int],
-    scales: Mapping[str, tuple[float, float]],
-    path: Path,
-    line: int,
-) -> list[float]:
-    ratings = []
-    for column, (name, (low, high)) in zip(columns, scales.items(), strict=True):
-        text = row[column] if column < len(row) else ""
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
-            raise InputError(
-                f"{path}, line {line}: {name} is {text[:80]!r}",
-                expected=f"a number from {low:g} to {high:g}",
-                fix="correct the file",
-            )
-        ratings.append(value)
-    return ratings

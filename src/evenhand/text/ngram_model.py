@@ -72,14 +72,13 @@ class NgramModel:
         with path.open("w", encoding="utf-8") as file:
             sizes = [f"ngram {n}={len(table)}" for n, table in enumerate(self.probabilities, start=1)]
             file.write("\n".join(("\\data\\", *sizes)) + "\n")
-            for n, table in enumerate(self.probabilities, start=1):
+            levels = zip(self.probabilities, self.backoffs, strict=True)
+            for n, (table, backoffs) in enumerate(levels, start=1):
                 file.write(f"\n\\{n}-grams:\n")
-                file.writelines(self._line(gram, value, n) for gram, value in table.items())
+                for gram, value in table.items():
+                    weight = "" if n == self.order else f"\t{backoffs.get(gram, 0.0):.8g}"
+                    file.write(f"{value:.8g}\t{' '.join(gram)}{weight}\n")
             file.write("\n\\end\\\n")
-
-    def _line(self, gram: Gram, value: float, n: int) -> str:
-        weight = "" if n == self.order else f"\t{self.backoffs[n - 1].get(gram, 0.0):.8g}"
-        return f"{value:.8g}\t{' '.join(gram)}{weight}\n"
 
 
 def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> NgramModel:
@@ -101,7 +100,10 @@ def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> 
         shares.append({gram: share + backoffs[gram[:-1]] * shorter[gram[1:]] for gram, share in own})
     first = {(UNKNOWN,): math.log10(left), (BEGIN,): -99.0}
     tables = [{gram: math.log10(value) for gram, value in table.items()} for table in shares]
-    weights = [{gram: _log10(value) for gram, value in level.backoffs.items()} for level in levels[1:]]
+    weights = [
+        {gram: math.log10(value) if value > 0 else -99.0 for gram, value in level.backoffs.items()}
+        for level in levels[1:]
+    ]
     return NgramModel((first | tables[0], *tables[1:]), (*weights, {}))
 
 
@@ -121,14 +123,18 @@ def read_arpa(path: Path) -> NgramModel:
                     tables[-1].take(line)
                 elif mark.startswith("ngram "):
                     sizes.append(int(mark.partition("=")[2]))
+        counts = [len(table.probabilities) for table in tables]
+        if not ended or not tables or len(tables) > _MOST_ORDERS or counts != sizes:
+            raise ValueError(f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {counts[:_MOST_ORDERS]}")
+        for word in (UNKNOWN, END):
+            if (word,) not in tables[0].probabilities:
+                raise ValueError(f"it has no {word}")
     except (OSError, ValueError) as error:
-        raise _unreadable(path, str(error)) from error
-    counts = [len(table.probabilities) for table in tables]
-    if not ended or not tables or len(tables) > _MOST_ORDERS or counts != sizes:
-        raise _unreadable(path, f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {counts[:_MOST_ORDERS]}")
-    lacking = [word for word in (UNKNOWN, END) if (word,) not in tables[0].probabilities]
-    if lacking:
-        raise _unreadable(path, f"it has no {lacking[0]}")
+        raise InputError(
+            f"{path} is no n-gram model: {error}",
+            expected="a text file in the ARPA format",
+            fix="check the path",
+        ) from error
     return NgramModel(
         tuple(table.probabilities for table in tables), tuple(table.backoffs for table in tables)
     )
@@ -151,12 +157,6 @@ class _Table:
         self.probabilities[key] = number
         if left != 0.0:
             self.backoffs[key] = left
-
-
-def _unreadable(path: Path, why: str) -> InputError:
-    return InputError(
-        f"{path} is no n-gram model: {why}", expected="a text file in the ARPA format", fix="check the path"
-    )
 
 
 class _Level(NamedTuple):
@@ -203,7 +203,3 @@ def _discounts(counts: Mapping[Gram, int]) -> tuple[float, ...]:
     scale = seen[1] / (seen[1] + 2 * seen[2])
     discounts = tuple(k - (k + 1) * scale * seen[k + 1] / seen[k] for k in (1, 2, 3))
     return discounts if all(0 < value <= k for k, value in enumerate(discounts, start=1)) else FALLBACK
-
-
-def _log10(value: float) -> float:
-    return math.log10(value) if value > 0 else -99.0

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from evenhand.core.records import Mask, Masking, Mention, Scope, Text
-from evenhand.text.term_search import SearchTerm, TermSearcher, longest_first
+from evenhand.text.term_search import TermSearcher, longest_first
 from evenhand.text.word_tokens import compose_unicode
 
 
-class MaskedText(NamedTuple):
-    """A text with masks, and where they stand in it."""
-
-    text: str
-    spans: tuple[tuple[int, int], ...]
-
-
-def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -> MaskedText:
+def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None = None) -> Text:
     """The text with every occurrence of a mention replaced by its mask, or by ``token`` where one is given.
 
     Matching ignores case; a mention is a whole word unless it says otherwise; a space stands for any white
@@ -28,38 +21,31 @@ def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None 
     masks are not merged. A mention without words masks nothing.
 
     >>> mask_mentions("The woman's job", [Mention("the woman")])
-    MaskedText(text="XYZ's job", spans=((0, 3),))
+    Text(text="XYZ's job", masks=((0, 3),))
     """
-    return _replace(text, _plan(tuple(mentions)), token) if mentions else MaskedText(text, ())
-
-
-class _Plan(NamedTuple):
-    finder: TermSearcher
-    masks: tuple[Mask, ...]
-    """The mask of each term of the finder."""
-
-
-# Texts of one prompt share their mentions; BOLD has 7,133 entities with several texts each, in order.
-@lru_cache(maxsize=512)
-def _plan(mentions: tuple[Mention, ...]) -> _Plan:
-    wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
-    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
-    finder = TermSearcher([SearchTerm(mention.text, mention.whole_word) for mention in ordered])
-    return _Plan(finder, tuple(mention.mask for mention in ordered))
-
-
-def _replace(text: str, plan: _Plan, token: Mask | None) -> MaskedText:
+    if not mentions:
+        return Text(text)
+    finder, masks = _prepare_search(tuple(mentions))
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
     done = length = 0
-    for term in plan.finder.find(text):
-        before, mask = text[done : term.start], token or plan.masks[term.rank]
+    for term in finder.find(text):
+        before, mask = text[done : term.start], token or masks[term.rank]
         start = length + len(before)
         length = start + len(mask)
         pieces += (before, mask)
         spans.append((start, length))
         done = term.end
-    return MaskedText("".join((*pieces, text[done:])), tuple(spans))
+    return Text("".join((*pieces, text[done:])), tuple(spans))
+
+
+# Texts of one prompt share their mentions; BOLD has 7,133 entities with several texts each, in order.
+@lru_cache(maxsize=512)
+def _prepare_search(mentions: tuple[Mention, ...]) -> tuple[TermSearcher, list[Mask]]:
+    """What finds the mentions, and the mask of each of its terms."""
+    wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
+    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
+    return TermSearcher(ordered), [mention.mask for mention in ordered]
 
 
 MaskOption = Literal["none", "paper"]
@@ -98,8 +84,7 @@ def render_text(
         return Text(text)
     if not all(mention.text.isascii() for mention in mentions):
         mentions = [replace(mention, text=compose_unicode(mention.text)) for mention in mentions]
-    masked = mask_mentions(compose_unicode(text), mentions, token="XYZ" if masking == "xyz" else None)
-    return Text(masked.text, masked.spans)
+    return mask_mentions(compose_unicode(text), mentions, token="XYZ" if masking == "xyz" else None)
 
 
 def join_texts(prompt_text: str, continuation: str) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import Enum
 
 # A run starts where no stop precedes it, so that a long run of dots is looked at once.
 _STOP = re.compile(
@@ -43,12 +42,6 @@ _STARTERS = _list(
 )
 
 
-class _Verdict(Enum):
-    END = 1
-    NO_END = 2
-    UNKNOWN = 3
-
-
 def first_sentence_end(text: str, *, complete: bool = True) -> int | None:
     """The index just after the first sentence (closing quotes included), or None where none has ended.
 
@@ -60,11 +53,8 @@ def first_sentence_end(text: str, *, complete: bool = True) -> int | None:
     >>> first_sentence_end(" It cost 3.5 dollars. Then"), first_sentence_end("It rains.", complete=False)
     (21, None)
     """
-    for end, verdict in _candidates(text, complete=complete):
-        if verdict is _Verdict.UNKNOWN:
-            return None
-        return end
-    return None
+    end, is_sure = next(_find_ends(text, complete=complete), (None, False))
+    return end if is_sure else None
 
 
 def cut_first_sentence(text: str) -> str:
@@ -74,13 +64,13 @@ def cut_first_sentence(text: str) -> str:
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text, stripped, in order; a last one without a stop included."""
-    ends = [end for end, _ in _candidates(text, complete=True)]
+    ends = [end for end, _ in _find_ends(text, complete=True)]
     pieces = (text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
     return [piece for piece in pieces if piece]
 
 
-def _candidates(text: str, *, complete: bool) -> Iterator[tuple[int, _Verdict]]:
-    """The places where a sentence ends, and those where more text decides."""
+def _find_ends(text: str, *, complete: bool) -> Iterator[tuple[int, bool]]:
+    """The places where a sentence ends (True), and those where more text decides (False)."""
     begin = _skip_space(text, 0)
     for match in _STOP.finditer(text):
         end = match.start() if match["blank"] else match.end()
@@ -88,19 +78,10 @@ def _candidates(text: str, *, complete: bool) -> Iterator[tuple[int, _Verdict]]:
         head = text[begin : min(match.start(), begin + 4)]
         if end <= begin or (len(head) <= 3 and head.isdigit()):
             continue
-        verdict = _Verdict.END if match["blank"] else _judge(text, match, complete=complete)
-        if verdict is not _Verdict.NO_END:
-            yield end, verdict
+        is_end = True if match["blank"] else _judge(text, match, complete=complete)
+        if is_end is not False:
+            yield end, is_end is True
             begin = _skip_space(text, end)
-
-
-def _judge(text: str, match: re.Match[str], *, complete: bool) -> _Verdict:
-    if not complete and match.end() == len(text):
-        return _Verdict.UNKNOWN
-    kind = _kind(text, match)
-    if kind in ("plain", "never"):
-        return _Verdict.END if kind == "plain" else _Verdict.NO_END
-    return _by_next_word(text, match.end(), kind, complete=complete)
 
 
 def _kind(text: str, match: re.Match[str]) -> str:
@@ -122,21 +103,25 @@ def _kind(text: str, match: re.Match[str]) -> str:
     return "maybe" if initial or lower in _MAYBE_LAST or _DOTTED.match(word) else "plain"
 
 
-def _by_next_word(text: str, end: int, kind: str, *, complete: bool) -> _Verdict:
-    """The verdict by the word after the stop: a number, in lower case, one that opens sentences."""
-    following = _NEXT_WORD.match(text, end)
+def _judge(text: str, match: re.Match[str], *, complete: bool) -> bool | None:
+    """Whether a sentence ends here, where needed by the next word; None where more text decides."""
+    if not complete and match.end() == len(text):
+        return None
+    kind = _kind(text, match)
+    if kind in ("plain", "never"):
+        return kind == "plain"
+    following = _NEXT_WORD.match(text, match.end())
     word, after = (following["word"], following["after"]) if following else ("", "")
     if not after and (not word or kind == "maybe"):
         if not complete:
-            return _Verdict.UNKNOWN
+            return None
         if not word:
-            return _Verdict.END
-    ends = {
+            return True
+    return {
         "number": not word[:1].isdigit(),
         "lower": not word[:1].islower(),
         "maybe": word[:1].isupper() and word.lower() in _STARTERS,
-    }
-    return _Verdict.END if ends[kind] else _Verdict.NO_END
+    }[kind]
 
 
 def _skip_space(text: str, start: int) -> int:

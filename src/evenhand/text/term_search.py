@@ -6,18 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from evenhand.core.records import Mention
+
 _QUOTES = "'\u2019\u2018\u02bc"
 _ANY_QUOTE = f"[{_QUOTES}]"
 # In a folded text these are letters and digits whatever they were before; others are looked at more closely.
 _OUTSIDE_WORD = "(?<![a-z0-9_])"
-
-
-class SearchTerm(NamedTuple):
-    """A term, taken literally but for case, white space and apostrophes."""
-
-    text: str
-    whole_word: bool = True
-    """Whether no letter, digit or underscore may touch it."""
 
 
 class TermSpan(NamedTuple):
@@ -32,13 +26,14 @@ class TermSpan(NamedTuple):
 class TermSearcher:
     """Finds terms; of those that start together the first of the list wins, and matches do not overlap.
 
-    Case is ignored as regular expressions ignore it, letter by letter; a space stands for any white space, a
-    straight apostrophe for a curly one too. A list of terms of which each has its turn at every place of the
-    text would cost places x terms. Here text and terms are folded to one spelling; at each place where a term
-    could start, what stands there is looked up once for every length that a term with that first letter has.
+    A term is taken literally but for three things: case is ignored as regular expressions ignore it, letter
+    by letter; a space stands for any white space, a straight apostrophe for a curly one too. A list of terms
+    of which each has its turn at every place of the text would cost places x terms. Here text and terms are
+    folded to one spelling; at each place where a term could start, what stands there is looked up once for
+    every length that a term with that first letter has.
     """
 
-    def __init__(self, terms: Sequence[SearchTerm]) -> None:
+    def __init__(self, terms: Sequence[Mention]) -> None:
         self._terms = tuple(terms)
         self._ranks: dict[str, list[int]] = {}
         self._sizes: list[int] = []

@@ -2,7 +2,7 @@
 
 Every file is checked while it is read: a header that does not fit, a row of another width, a number that is
 none, NaN and a file cut in the middle stop with a message that names the place. A word that occurs twice
-keeps its first vector, as files are sorted by frequency; how many were left out is kept and logged.
+keeps its first vector, as files are sorted by frequency; how many were left out is logged.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import gzip
 import logging
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
@@ -53,8 +52,6 @@ class WordVectors:
     """Where they were read."""
     digest: str = ""
     """Digest of the file; empty for vectors that were never stored."""
-    repeated: int = 0
-    """Words left out because the file held them before."""
     possessives: bool = False
     """True where the vector of "mayor" stands for "mayor's" too."""
     index: dict[str, int] = field(default_factory=dict, repr=False)
@@ -68,12 +65,11 @@ class WordVectors:
         index: dict[str, int] = {}
         for row, word in enumerate(words):
             index.setdefault(word, row)
-        repeated = len(words) - len(index)
-        if repeated:
+        if repeated := len(words) - len(index):
             _LOG.warning("%s: %d words occur again; their first vector is used", source, repeated)
             matrix = matrix[list(index.values())]
             index = {word: row for row, word in enumerate(index)}
-        return cls(tuple(index), matrix, source, digest, repeated, possessives, index)
+        return cls(tuple(index), matrix, source, digest, possessives, index)
 
     def find(self, word: str) -> int:
         """The row of a word, or -1 where it has none."""
@@ -90,9 +86,7 @@ class WordVectors:
 
     def with_matrix(self, matrix: Matrix) -> WordVectors:
         """The same words with other vectors."""
-        return WordVectors(
-            self.words, matrix, self.source, self.digest, self.repeated, self.possessives, self.index
-        )
+        return replace(self, matrix=matrix)
 
 
 def word_form(word: str) -> str:
@@ -106,12 +100,11 @@ def word_form(word: str) -> str:
     return word
 
 
-def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
+def read_vectors(path: Path) -> WordVectors:
     """The word vectors of a file; its content decides which of the known formats it has.
 
     Args:
         path: The file. ``.gz`` is unpacked on the way.
-        limit: Read only this many rows from the top, the most frequent words in every published file.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}", expected=_FORMATS, fix="check the path")
@@ -120,7 +113,7 @@ def read_vectors(path: Path, *, limit: int | None = None) -> WordVectors:
     try:
         with path.open("rb") as raw:
             most = max_decompressed_size(path.stat().st_size)
-            words, matrix = _read_rows(_GzipReader(raw, most) if path.suffix == ".gz" else raw, limit)
+            words, matrix = _read_rows(_GzipReader(raw, most) if path.suffix == ".gz" else raw)
     except _DamagedError as error:
         came, accepted = error.args
         raise InputError(
@@ -165,16 +158,19 @@ class _Header(NamedTuple):
     width: int
 
 
-def _read_rows(file: _Stream, limit: int | None) -> tuple[list[str], Matrix]:
+def _read_rows(file: _Stream) -> tuple[list[str], Matrix]:
     """The words and vectors of an open file: text (GloVe, fastText, word2vec) or word2vec's binary rows."""
     first = file.readline(_CHUNK)
     header = _read_header(first)
-    if header and _is_binary(file):
-        file.seek(len(first))
-        words, matrix = _read_binary(file, header, limit)
-    else:
-        file.seek(len(first) if header else 0)
-        words, matrix = _read_text(file, header, limit)
+    is_binary = header is not None and _is_binary(file)
+    file.seek(len(first) if header else 0)
+    words, matrix = _read_binary(file, header) if header and is_binary else _read_text(file, header)
+    if header and len(words) < header.rows:
+        came = f"the header says {header.rows} words, the file ends after {len(words)}"
+        raise _DamagedError(came, "a whole file")
+    if header and len(words) > header.rows:
+        came = f"the header says {header.rows} words, {len(words)} or more follow"
+        raise _DamagedError(came, "a header that fits")
     broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(broken):
         where = f"the first that of {words[broken[0]]!r} (row {broken[0] + 1})"
@@ -194,7 +190,7 @@ def _read_header(line: bytes) -> _Header | None:
         rows, width = (int(field) for field in fields)
     except ValueError:
         accepted = "two whole numbers: how many words, how many columns"
-        raise _DamagedError(f"the header is {_format_line(line)}", accepted) from None
+        raise _DamagedError(f"the header is {_quote(line)}", accepted) from None
     if rows < 1 or not 1 <= width <= _WIDEST:
         accepted = "at least one word, 1 to 10,000 columns"
         raise _DamagedError(f"the header says {rows} words of {width} columns", accepted)
@@ -215,47 +211,55 @@ def _is_binary(file: _Stream) -> bool:
     return False
 
 
-def _read_binary(file: _Stream, header: _Header, limit: int | None) -> tuple[list[str], Matrix]:
-    rows, stride = min(header.rows, limit or header.rows), 4 * header.width
+def _read_binary(file: _Stream, header: _Header) -> tuple[list[str], Matrix]:
+    stride = 4 * header.width
     words: list[str] = []
     # Grown as rows arrive, so that a wrong header cannot ask for more memory than the file has.
     blocks: list[bytes] = []
     buffer, place = b"", 0
-    while len(words) < rows:
+    while len(words) < header.rows:
         space = buffer.find(b" ", place, place + _LONGEST_WORD)
         if space < 0 and len(buffer) - place >= _LONGEST_WORD:
             raise _DamagedError(f"word {len(words) + 1} does not end", "a space after each word")
         if space < 0 or space + 1 + stride > len(buffer):
-            more = file.read(_CHUNK)
-            if not more:
-                came = f"the header says {header.rows} words, the file ends after {len(words)}"
-                raise _DamagedError(came, "a whole file")
+            if not (more := file.read(_CHUNK)):
+                break
             buffer, place = buffer[place:] + more, 0
             continue
-        words.append(_decode_word(buffer[place:space].lstrip(b"\n")))
+        # A few published files hold words cut inside a character: kept, so that the rows still count up.
+        words.append(buffer[place:space].lstrip(b"\n").decode("utf-8", "replace"))
         blocks.append(buffer[space + 1 : space + 1 + stride])
         place = space + 1 + stride
-    if rows == header.rows and (buffer[place:] + file.read(_CHUNK)).strip():
-        came = f"the header says {header.rows} words of {header.width} columns, more follows"
-        raise _DamagedError(came, "a header that fits")
+    else:
+        if (buffer[place:] + file.read(_CHUNK)).strip():
+            came = f"the header says {header.rows} words of {header.width} columns, more follows"
+            raise _DamagedError(came, "a header that fits")
     matrix = np.frombuffer(b"".join(blocks), dtype="<f4").reshape(len(words), header.width)
     return words, matrix.astype(np.float32)
 
 
-def _read_text(file: _Stream, header: _Header | None, limit: int | None) -> tuple[list[str], Matrix]:
-    lines = _read_lines(file)
-    first = next(lines, None)
-    if first is None:
+# A number too large for the type becomes infinity, which is refused by name later.
+@np.errstate(over="ignore")
+def _read_text(file: _Stream, header: _Header | None) -> tuple[list[str], Matrix]:
+    words: list[str] = []
+    blocks: list[Matrix] = []
+    width = header.width if header else None
+    for number, line in enumerate(_read_lines(file), start=2 if header else 1):
+        width = len(line.split()) - 1 if width is None else width
+        # From the right: some published words hold spaces.
+        word, *numbers = line.rsplit(b" ", width)
+        if len(numbers) != width:
+            accepted = f"a word and {width} numbers in every line"
+            raise _DamagedError(f"line {number} has {len(numbers)} numbers", accepted)
+        try:
+            blocks.append(np.array(numbers, dtype=np.float32))
+        except ValueError:
+            came = f"line {number} ({_quote(line)}) has a field that is no number"
+            raise _DamagedError(came, "plain numbers") from None
+        words.append(word.decode("utf-8", "replace"))
+    if not words:
         raise _DamagedError("no row follows the header", "one line a word")
-    width = header.width if header else len(first.split()) - 1
-    words, blocks = _parse_rows(islice(chain([first], lines), limit), width, first_line=2 if header else 1)
-    if header and len(words) < min(header.rows, limit or header.rows):
-        came = f"the header says {header.rows} words, the file ends after {len(words)}"
-        raise _DamagedError(came, "a whole file")
-    if header and len(words) > header.rows:
-        came = f"the header says {header.rows} words, {len(words)} or more follow"
-        raise _DamagedError(came, "a header that fits")
-    return words, np.concatenate(blocks).reshape(len(words), width)
+    return words, np.stack(blocks)
 
 
 def _read_lines(file: _Stream) -> Iterator[bytes]:
@@ -266,32 +270,7 @@ def _read_lines(file: _Stream) -> Iterator[bytes]:
             yield line.rstrip(b"\r\n ")
 
 
-# A number too large for the type becomes infinity, which is refused by name later.
-@np.errstate(over="ignore")
-def _parse_rows(lines: Iterator[bytes], width: int, *, first_line: int) -> tuple[list[str], list[Matrix]]:
-    words: list[str] = []
-    blocks: list[Matrix] = []
-    for number, line in enumerate(lines, start=first_line):
-        # From the right: some published words hold spaces.
-        fields = line.rsplit(b" ", width)
-        if len(fields) != width + 1:
-            accepted = f"a word and {width} numbers in every line"
-            raise _DamagedError(f"line {number} has {len(fields) - 1} numbers", accepted)
-        try:
-            blocks.append(np.array(fields[1:], dtype=np.float32))
-        except ValueError:
-            came = f"line {number} ({_format_line(line)}) has a field that is no number"
-            raise _DamagedError(came, "plain numbers") from None
-        words.append(_decode_word(fields[0]))
-    return words, blocks
-
-
-def _decode_word(word: bytes) -> str:
-    # A few published files hold words cut inside a character: kept, so that the rows still count up.
-    return word.decode("utf-8", "replace")
-
-
-def _format_line(line: bytes) -> str:
+def _quote(line: bytes) -> str:
     return repr(line[:60].decode("utf-8", "replace").strip())
 
 

@@ -12,7 +12,7 @@ from evenhand.audits.analysis.base_rate_distances import (
 )
 from evenhand.audits.analysis.quantities import Quantity
 from evenhand.core.records import Group, Prompt
-from evenhand.stats.base_rates import OVERALL, indirect_bias
+from evenhand.stats.base_rates import OVERALL, base_rate_distances
 
 WANTED = DistanceRequest({"ideology": ("ideology",)}, ("liberal", "conservative"))
 
@@ -69,7 +69,9 @@ def test_it_is_what_the_statistics_say_without_missing_values():
     known = np.isfinite(values)
     options = np.array([prompts[at].groups[0].name for at in ids])
     words = np.array([prompts[at].cluster for at in ids])
-    direct = indirect_bias(values[known], options[known], words[known], rng=0, permutations=20, resamples=20)
+    direct = base_rate_distances(
+        [(values[known], options[known], words[known])], rng=0, permutations=20, resamples=20
+    )
     assert found["estimate"].to_list() == pytest.approx([direct[name].estimate for name in found["option"]])
     assert found["n"].to_list()[:2] == [int((options[known] == name).sum()) for name in ("blue", "red")]
 

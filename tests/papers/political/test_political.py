@@ -114,7 +114,7 @@ def test_only_the_study_needs_no_model(tmp_path):
 
 def in_haste(patch):
     """Few arrangements: what the tables hold is looked at, not how exact it is."""
-    for name in ("indirect_bias", "direct_bias", "bias_change"):
+    for name in ("base_rate_distances", "bias_change"):
         quick = partial(getattr(base_rates, name), permutations=40, resamples=40)
         patch.setattr(f"evenhand.audits.analysis.base_rate_distances.{name}", quick)
 

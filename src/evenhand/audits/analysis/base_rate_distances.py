@@ -19,9 +19,8 @@ from evenhand.core.seeds import make_generator
 from evenhand.stats.base_rates import (
     OVERALL,
     SideTexts,
+    base_rate_distances,
     bias_change,
-    direct_bias,
-    indirect_bias,
 )
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.store.schemas import DISTANCES
@@ -66,11 +65,7 @@ def distance_table(
         for metric, values in _values(by_family[family], quantities):
             for bias, sets in _by_kind(texts, values, by_family[family].sides).items():
                 rng = make_generator(seed, "distances", family, axis, metric, bias)
-                distances = (
-                    indirect_bias(*sets[0], rng=rng, level=level)
-                    if bias == "indirect"
-                    else direct_bias(*sets, rng=rng, level=level)
-                )
+                distances = base_rate_distances(sets, rng=rng, level=level)
                 # The mean over options is no test of its own.
                 tested = [option for option in distances if option != OVERALL]
                 adjusted = benjamini_hochberg([distances[option].p for option in tested])

@@ -453,5 +453,14 @@ def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> 
     result = chi_square(counts)
     n_clusters, n_groups = np.unique(clusters).size, int(np.count_nonzero(counts.sum(axis=1)))
     method = result.method if result.warning is None else f"{result.method}; {result.warning}"
-    numbers = (result.statistic, result.df, None, result.p, result.n, n_clusters, n_groups, 0)
-    return Omnibus(*numbers, method, result.null_reason)
+    return Omnibus(
+        statistic=result.statistic,
+        df_between=result.df,
+        p=result.p,
+        n=result.n,
+        n_clusters=n_clusters,
+        n_groups=n_groups,
+        groups_left_out=0,
+        method=method,
+        null_reason=result.null_reason,
+    )

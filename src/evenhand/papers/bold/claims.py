@@ -19,7 +19,7 @@ from evenhand.papers.bold.group_tables import (
     merge_professions,
 )
 from evenhand.papers.replication_pages import Exhibit, PaperClaim
-from evenhand.stats.contrasts import clustered_omnibus, clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_gap, clustered_omnibus
 from evenhand.stats.hypothesis_tests import chi_square, two_proportions
 from evenhand.stats.results import Difference, Omnibus, TestResult
 
@@ -239,7 +239,7 @@ def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: st
     if section == "6.1.2":
         sides = [label_hits(known.filter(pl.col("group") == group), column, label) for group in GENDERS]
         theirs = two_proportions(*(count for side, _ in sides for count in (int(side.sum()), side.size)))
-        ours = clustered_proportion_difference(*sides[0], *sides[1])
+        ours = clustered_gap(*sides[0], *sides[1], is_share=True)[0]
         question, test = "male against female, sources pooled", theirs.method
     else:
         hits, clusters = label_hits(known, column, label)

@@ -16,7 +16,7 @@ import polars as pl
 from evenhand.core.records import Estimate, Mention, Prompt
 from evenhand.papers.replication_pages import Exhibit, load_published
 from evenhand.papers.svg_figures import POLARITY, bars_and_stacks, draw_panels, horizontal_bars
-from evenhand.stats.contrasts import clustered_proportion_difference
+from evenhand.stats.contrasts import clustered_gap
 from evenhand.stats.intervals import clustered_mean, clustered_proportion
 from evenhand.stats.results import Difference
 from evenhand.suites.bold import merged_groups
@@ -301,7 +301,7 @@ def _redact(text: str, mentions: Sequence[Mention]) -> str:
     """The text with its masks in brackets; a person's first name and surname alone are masked too."""
     masked = mask_mentions(text, mentions)
     whole = masked.text
-    for start, end in reversed(masked.spans):
+    for start, end in reversed(masked.masks):
         whole = f"{whole[:start]}[{whole[start:end]}]{whole[end:]}"
     parts = "|".join(map(re.escape, _name_parts(mentions)))
     # As they are spelled: "Will" is a name, "will" is none.
@@ -323,7 +323,8 @@ def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
 
 def label_gap(a: pl.DataFrame, b: pl.DataFrame, column: str, label: str) -> Difference:
     """The share of a label in ``a`` minus that in ``b``."""
-    return clustered_proportion_difference(*label_hits(a, column, label), *label_hits(b, column, label))
+    hits = *label_hits(a, column, label), *label_hits(b, column, label)
+    return clustered_gap(*hits, is_share=True)[0]
 
 
 def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from evenhand.annotate.label_set import read_label_set
 from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE
 from evenhand.papers.replication_pages import Exhibit, build_table
-from evenhand.stats.method_ratings import compare_methods
+from evenhand.stats.hypothesis_tests import compare_methods
 from evenhand.store.table_files import read_table
 
 QUESTIONS = ("bias", "readability", "coherence")
