@@ -28,6 +28,7 @@ import numpy as np
 from harness import SHARED, Turns, Way, gate, parser, result, take_turns, write
 from numpy.typing import NDArray
 
+from evenhand.corpus.counts import BlockCounts
 from evenhand.corpus.scanner import CountingConfig as Counting
 from evenhand.corpus.scanner import Scanner
 from evenhand.corpus.shards import CorpusShard, ScanTask, count_shard, run_local
@@ -192,11 +193,16 @@ def peak_memory(data: bytes, folder: Path, gigabytes: float, terms_file: str | N
     return found
 
 
+def counts_of(data: bytes, terms: TermList, vocabulary) -> BlockCounts:
+    """The counts of a text, summed over the blocks of its documents."""
+    return ScanTask(terms, FLAG).layout.split(kernel(data, vocabulary).blocks.sum(axis=0))
+
+
 def check_equal(data: bytes, terms: TermList, vocabulary) -> None:
     """Every cell against the slow twin of the tests."""
     from tests.oracles.corpus_counts import count
 
-    counts = kernel(data, vocabulary)
+    counts = counts_of(data, terms, vocabulary)
     expected = count([data.decode("utf-8", "replace")], terms)
     gate(counts.units == expected["units",], "units differ")
     for i, emotion in enumerate(terms.emotions):
@@ -208,7 +214,7 @@ def check_equal(data: bytes, terms: TermList, vocabulary) -> None:
 
 def check_hyperscan(scan: Scan, data: bytes, terms: TermList, vocabulary) -> float:
     """The share of pairs of emotion and group it counts otherwise: it knows no letters beyond ASCII."""
-    ours, kinds = kernel(data, vocabulary).flags, scan(data)
+    ours, kinds = counts_of(data, terms, vocabulary).flags, scan(data)
     sets, first = np.flatnonzero(kinds), len(terms.emotions)
     has = sets[:, None] >> np.arange(first + len(terms.groups)) & 1
     theirs = (has[:, :first] * kinds[sets][:, None]).T @ has[:, first:]
@@ -247,7 +253,6 @@ def ways_of(data: bytes, terms: TermList, halves: list[Path], scan: Scan | None)
     size, names = len(data) / MB, [str(half) for half in halves]
     kinds = {
         "evenhand": Counting(),
-        "without intervals": Counting(blocks=0),
         "distinct": Counting(is_distinct=True),
         "with samples": Counting(samples=5),
     }

@@ -32,6 +32,8 @@ from evenhand.corpus.tokenisation import GAP_BYTES
 ONE, ZERO = np.uint64(1), np.uint64(0)
 FACTOR, MIX = np.uint64(FILTER_FACTOR), np.uint64(SLOT_FACTOR)
 TO_SLOT = np.uint64(32)
+KEPT_BITS = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
+"""The bytes of a word that is shorter than eight."""
 HIGH = np.uint64(0x8080808080808080)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -91,26 +93,23 @@ def same_middle(data, start, size, spelling, place):
     return True
 
 
-@njit(cache=True, nogil=True)
-def find_entry(scratch, size, matcher):
-    """The entry of a folded word; -1 where it begins no term."""
-    first, last = ZERO, ZERO
-    for i in range(min(size, 8)):
-        first |= np.uint64(scratch[i]) << np.uint64(8 * i)
-    if size > 8:
-        for i in range(8):
-            last |= np.uint64(scratch[size - 8 + i]) << np.uint64(8 * i)
-    slot_mask = np.uint64(matcher.slots.size - 1)
+@njit(cache=True, nogil=True, inline="always")
+def find_entry(data, start, size, first, last, slots, entries, spelling):
+    """The entry of a word, by its folded first and last eight bytes; -1 where it begins no term."""
+    slot_mask = np.uint64(slots.size - 1)
     slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
-    entry = matcher.slots[slot]
+    entry = slots[slot]
     while entry >= 0:
-        row = matcher.entries[entry]
-        same = row[HEAD] == first and row[TAIL] == last and row[LENGTH] == np.uint64(size)
-        if same and (size <= 16 or same_middle(scratch, 0, size, matcher.spelling, np.int64(row[PLACE]))):
-            return np.int64(entry)
+        same = (
+            entries[entry, HEAD] == first
+            and entries[entry, TAIL] == last
+            and entries[entry, LENGTH] == np.uint64(size)
+        )
+        if same and (size <= 16 or same_middle(data, start, size, spelling, np.int64(entries[entry, PLACE]))):
+            break
         slot = (slot + ONE) & slot_mask
-        entry = matcher.slots[slot]
-    return np.int64(-1)
+        entry = slots[slot]
+    return np.int64(entry)
 
 
 @njit(cache=True, nogil=True)
@@ -226,7 +225,7 @@ def _note(tally, term):
 
 @njit(cache=True, nogil=True)
 def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask):
-    """The slow path, letter by letter: the mask, and how many words a run with bytes beyond ASCII holds."""
+    """The mask after a run with bytes beyond ASCII: the slow path, letter by letter."""
     words, size, place = 0, 0, start
     room = matcher.sizes[3]
     state = tally.state[0]
@@ -244,7 +243,12 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
                 size += 1
         elif size > 0:
             words += 1
-            entry = find_entry(scratch, size, matcher) if size <= room else -1
+            entry = np.int64(-1)
+            if size <= room:
+                first = load_word(scratch.ctypes.data) & KEPT_BITS[min(size, 8)]
+                last = load_word(scratch.ctypes.data + size - 8) if size > 8 else ZERO
+                slots, entries = matcher.slots, matcher.entries
+                entry = find_entry(scratch, 0, size, first, last, slots, entries, matcher.spelling)
             if entry >= 0:
                 mask |= matcher.entries[entry, BITS]
                 if by_hits and matcher.entries[entry, SINGLE]:
@@ -252,7 +256,10 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
                 mask |= longer_terms(data, place, stop, matcher, tally, by_hits, entry)
             size = 0
         place += step
-    return mask, words
+    # The run was counted as one word.
+    state.extra += words - 1
+    state.words += words - 1
+    return mask
 
 
 _WIDTH = 64

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.corpus.counts import BlockCounts, BlockLayout, UnitCounts
+from evenhand.corpus.counts import BlockCounts
 from evenhand.corpus.scanner import SampledText
 from evenhand.corpus.term_lists import NONE, TermList
 from evenhand.corpus.term_matcher import I64
@@ -181,18 +181,10 @@ class SampledUnit(NamedTuple):
 
 
 class CorpusCounts(NamedTuple):
-    """A corpus: its counts, and those of its blocks of documents."""
+    """A corpus: the counts of its blocks of documents."""
 
-    counts: UnitCounts
     blocks: BlockCounts
     documents: int
-
-
-def build_corpus_counts(counts: UnitCounts, blocks: I64, *, documents: int | None = None) -> CorpusCounts:
-    """The counts of a corpus ready for the tables."""
-    emotions, axes = counts.emotion_axes.shape
-    layout = BlockLayout(emotions, counts.groups.size, axes - 1)
-    return CorpusCounts(counts, layout.split(blocks), counts.documents if documents is None else documents)
 
 
 def occurrence_table(
@@ -203,12 +195,12 @@ def occurrence_table(
     ``standard_deviation`` is that of the counts over the emotions of a corpus (ddof 1).
     """
     rows: list[tuple[object, ...]] = []
-    for corpus, (counts, blocks, documents) in corpora.items():
-        values = counts.emotions.tolist()
+    for corpus, (blocks, documents) in corpora.items():
+        values, units = blocks.emotions.sum(axis=0).tolist(), int(blocks.units.sum())
         total, spread = sum(values), float(np.std(values, ddof=1)) if len(values) > 1 else None
         for i, (emotion, count) in enumerate(zip(terms.emotions, values, strict=True)):
             rate = share_estimate(blocks.emotions[:, i], blocks.units, documents=documents, level=level)
-            start = (corpus, emotion, count, counts.units, *map(_millionth, rate[:3]))
+            start = (corpus, emotion, count, units, *map(_millionth, rate[:3]))
             rows.append((*start, _percent(count, total), total, spread, documents, rate.reason))
     return pl.DataFrame(rows, schema=dict(OCCURRENCE), orient="row")
 

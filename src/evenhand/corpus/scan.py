@@ -17,7 +17,7 @@ from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.corpus.options import CorpusOptions
 from evenhand.corpus.result_tables import (
-    build_corpus_counts,
+    CorpusCounts,
     contrast_table,
     cooccurrence_table,
     occurrence_table,
@@ -167,7 +167,7 @@ class CorpusScan:
     ) -> None:
         terms, level = self.task.terms, self.options["level"]
         corpora = {
-            name: build_corpus_counts(total.counts, total.blocks, documents=sum(total.documents.values()))
+            name: CorpusCounts(self.task.layout.split(total.counts.blocks), sum(total.documents.values()))
             for name, total in totals.items()
         }
         folder.write("occurrence", occurrence_table(corpora, terms, level=level))
@@ -257,7 +257,7 @@ def _facts(total: CorpusTotal) -> dict[str, Json]:
         "words": counts.words,
         "bytes": total.bytes,
         "files": len(total.files),
-        "units_without_group": counts.units - int(counts.axes[-1]),
+        "units_without_group": counts.units - counts.with_group,
         "documents": {str(ending): count for ending, count in total.documents.items()},
     }
 

@@ -14,8 +14,8 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from evenhand.corpus import counts, letters, scan_kernel, unit_counts
-from evenhand.corpus.counts import BlockLayout, UnitCounts, read_tally
-from evenhand.corpus.term_matcher import I64, Bytes, TermVocabulary
+from evenhand.corpus.counts import BlockLayout, UnitCounts
+from evenhand.corpus.term_matcher import Bytes, TermVocabulary
 from evenhand.corpus.tokenisation import (
     PAPER_DELETED,
     RECORD_END,
@@ -67,7 +67,7 @@ class CountingConfig:
     samples: int = 0
     """Texts kept for each cell."""
     blocks: int = BLOCKS
-    """Blocks of documents, a power of two; 0 for counts without intervals."""
+    """Blocks of documents, a power of two."""
 
 
 class SampledText(NamedTuple):
@@ -145,7 +145,7 @@ class Scanner:
         self._tally = new_tally(vocabulary, way, start)
         ending = document_end or ("record" if is_records else "empty line")
         self._document_end = _DOCUMENT_ENDS[ending]
-        if ending == "file" and way.blocks:
+        if ending == "file":
             # A file may be counted in several shards, which must meet in one block.
             self._tally.state["document_block"] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
@@ -171,15 +171,8 @@ class Scanner:
     def finish(self) -> UnitCounts:
         """The counts, when the stream has ended."""
         self._scan(self._apply_paper_rule(b"", is_last=True), is_last=True)
-        return self.counts()
-
-    def counts(self) -> UnitCounts:
-        """The counts of what was scanned so far."""
-        return read_tally(self._tally, self._vocabulary)
-
-    def blocks(self) -> I64:
-        """The counts of each block of documents."""
-        return self._tally.blocks
+        single = (int(self._tally.state[name][0]) for name in ("units", "words", "documents", "with_group"))
+        return UnitCounts(*single, self._tally.blocks)
 
     def samples(self) -> list[SampledText]:
         """The sampled texts of the cells, lowest priority first."""
@@ -294,10 +287,6 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
     terms = matcher.term_bits.size
     return counts.KernelTally(
         state=state,
-        histogram=np.zeros(1 << (emotions + groups) if vocabulary.is_dense else 1, dtype=np.int64),
-        pairs=np.zeros((emotions + 1, groups + 1), dtype=np.int64),
-        distinct=np.zeros((emotions, groups), dtype=np.int64),
-        axes=np.zeros((emotions + 1, axes + 1), dtype=np.int64),
         hits=np.zeros(terms + 1, dtype=np.int64),
         term_seen=np.zeros(terms + 1, dtype=np.int64),
         category_seen=np.zeros(emotions + groups + axes, dtype=np.int64),

@@ -20,7 +20,7 @@ import polars as pl
 from evenhand.core.digests import Json
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
-from evenhand.corpus.counts import BlockLayout, UnitCounts, counts_from_rows, counts_to_rows, zero_counts
+from evenhand.corpus.counts import BlockLayout, UnitCounts
 from evenhand.corpus.readers import (
     PrefetchReader,
     find_document_start,
@@ -33,7 +33,7 @@ from evenhand.corpus.readers import (
 from evenhand.corpus.result_tables import SampledUnit
 from evenhand.corpus.scanner import CountingConfig, DocumentEnd, SampledText, Scanner, block_rows
 from evenhand.corpus.term_lists import TermList
-from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
+from evenhand.corpus.term_matcher import TermVocabulary, build_vocabulary
 from evenhand.corpus.text_blocks import BLOCK, ByteBlock
 from evenhand.corpus.tokenisation import ClusterUnit
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
@@ -80,10 +80,11 @@ class ScanTask:
         """The columns of its blocks of documents."""
         return BlockLayout(len(self.terms.emotions), len(self.terms.groups), len(self.terms.axes))
 
-    def no_blocks(self) -> I64:
-        """Blocks of documents without a document."""
+    def no_counts(self) -> UnitCounts:
+        """Nothing counted yet."""
         width = self.layout.size
-        return np.zeros((block_rows(width, self.config), width), dtype=np.int64)
+        blocks = np.zeros((block_rows(width, self.config), width), dtype=np.int64)
+        return UnitCounts(0, 0, 0, 0, blocks)
 
     def vocabulary(self) -> TermVocabulary:
         """The terms, ready for the kernel."""
@@ -115,8 +116,6 @@ class ShardResult:
     """Each with its file."""
     problems: tuple[ReadProblem, ...] = ()
     clock: ShardTiming = field(default_factory=ShardTiming)
-    blocks: I64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
-    """The counts of each block of documents."""
     document_end: DocumentEnd = "record"
     """What ended a document."""
 
@@ -206,7 +205,6 @@ def count_shard(
         tuple((source.path, sample) for sample in scanner.samples()),
         problems.to_tuple(),
         ShardTiming(feed.reading, counting, 0.0 if is_cheap else feed.wait_seconds),
-        scanner.blocks(),
         ending,
     )
 
@@ -245,7 +243,9 @@ def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
         return (shard.start, shard.stop)
 
 
-_COUNT_SCHEMA = {"name": pl.String, "row": pl.Int64, "column": pl.Int64, "value": pl.Int64}
+_COUNT_SCHEMA = {"name": pl.String, "value": pl.Int64}
+_SINGLE = {"units": "units", "words": "words", "documents": "documents", "with_group": "axes"}
+"""The fields of `UnitCounts` by name in the table; of several rows of a name, as before, the last."""
 _SAMPLE_SCHEMA = {
     "cell": pl.Int64,
     "priority": pl.UInt64,
@@ -261,10 +261,10 @@ TABLES = ("problems", "samples", "blocks", "counts")
 
 def write_shard_tables(counted: ShardResult) -> dict[str, pl.DataFrame]:
     """A counted shard as four small tables, by the names of `TABLES`."""
-    clock = [(f"clock.{name}", 0, 0, int(seconds * 1e6)) for name, seconds in asdict(counted.clock).items()]
-    single = [("bytes", 0, 0, counted.bytes), ("document_end", 0, 0, _ENDS.index(counted.document_end))]
-    rows = [*counts_to_rows(counted.counts), *single, *clock]
-    places, columns = np.nonzero(counted.blocks)
+    single = {name: getattr(counted.counts, field) for field, name in _SINGLE.items()}
+    single |= {"bytes": counted.bytes, "document_end": _ENDS.index(counted.document_end)}
+    single |= {f"clock.{name}": int(seconds * 1e6) for name, seconds in asdict(counted.clock).items()}
+    places, columns = np.nonzero(counted.counts.blocks)
     samples = [(s.cell, s.priority, s.place, _clean(file), s.text) for file, s in counted.samples]
     problems = [(_clean(p.file), p.byte, _clean(p.reason)) for p in counted.problems]
     return {
@@ -274,27 +274,26 @@ def write_shard_tables(counted: ShardResult) -> dict[str, pl.DataFrame]:
             {
                 "block": places.astype(np.int32),
                 "column": columns.astype(np.int32),
-                "value": counted.blocks[places, columns],
+                "value": counted.counts.blocks[places, columns],
             }
         ),
-        "counts": pl.DataFrame(rows, schema=_COUNT_SCHEMA, orient="row"),
+        "counts": pl.DataFrame(list(single.items()), schema=_COUNT_SCHEMA, orient="row"),
     }
 
 
 def read_shard_tables(tables: Mapping[str, pl.DataFrame], task: ScanTask) -> ShardResult:
-    """The counted shard that `to_tables` wrote."""
-    rows = list(tables["counts"].iter_rows())
-    single = {name: value for name, row, column, value in rows if not row and not column}
-    blocks, cells = task.no_blocks(), tables["blocks"]
+    """The counted shard that `write_shard_tables` wrote."""
+    single = dict(tables["counts"].select("name", "value").iter_rows())
+    blocks, cells = task.no_counts().blocks, tables["blocks"]
     blocks[cells["block"].to_numpy(), cells["column"].to_numpy()] = cells["value"].to_numpy()
+    counts = UnitCounts(**{field: single.get(name, 0) for field, name in _SINGLE.items()}, blocks=blocks)
     clock = ShardTiming(**{name: single.get(f"clock.{name}", 0) / 1e6 for name in asdict(ShardTiming())})
     samples = tuple(
         (file, SampledText(cell, priority, place, text))
         for cell, priority, place, file, text in tables["samples"].iter_rows()
     )
     problems = tuple(ReadProblem(*row) for row in tables["problems"].iter_rows())
-    counts, ending = counts_from_rows(rows, task.layout), _ENDS[single["document_end"]]
-    return ShardResult(counts, single["bytes"], samples, problems, clock, blocks, ending)
+    return ShardResult(counts, single["bytes"], samples, problems, clock, _ENDS[single["document_end"]])
 
 
 def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
@@ -371,7 +370,6 @@ class CorpusTotal:
 
     task: ScanTask
     counts: UnitCounts
-    blocks: I64
     samples: dict[int, list[SampledUnit]] = field(default_factory=dict)
     """The lowest priorities of each cell, with their file."""
     documents: dict[DocumentEnd, int] = field(default_factory=dict)
@@ -383,12 +381,11 @@ class CorpusTotal:
     @classmethod
     def of(cls, task: ScanTask) -> CorpusTotal:
         """Nothing counted yet."""
-        return cls(task, zero_counts(*task.layout), task.no_blocks())
+        return cls(task, task.no_counts())
 
     def add(self, shard: CorpusShard, counted: ShardResult) -> None:
         """Add a shard; each must be added once."""
         self.counts += counted.counts
-        self.blocks += counted.blocks
         for file, sample in counted.samples:
             unit = SampledUnit(sample.priority, file, sample, is_row=shard.source.format == "parquet")
             self.samples.setdefault(sample.cell, []).append(unit)

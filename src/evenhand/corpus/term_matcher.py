@@ -17,9 +17,8 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-DENSE_BITS = 18
-"""Categories up to which a histogram over all their sets is kept (2 MiB; our own lists have 17); above, pairs
-are counted one by one."""
+DENSE_BITS = 63
+"""Categories up to which the set of a unit is one number; above, they are noted one by one."""
 FILTER_FACTOR = 0x9E3779B97F4A7C15
 SLOT_FACTOR = 0xC2B2AE3D27D4EB4F
 FILTER_BITS = 17
@@ -71,11 +70,6 @@ class TermVocabulary(NamedTuple):
     arrays: MatcherArrays
     margin: int
     """Bytes a term may reach beyond the end of its first word."""
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether every set of categories has a cell of its own."""
-        return int(self.arrays.sizes[0] + self.arrays.sizes[1]) <= DENSE_BITS
 
 
 def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
