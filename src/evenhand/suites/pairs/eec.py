@@ -9,7 +9,6 @@ from typing import Final
 import polars as pl
 
 from evenhand.core.digests import file_digest
-from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
 from evenhand.suites.pairs.pair_sets import (
     PairSet,
@@ -17,6 +16,7 @@ from evenhand.suites.pairs.pair_sets import (
     distinct_sets,
     find_files,
     read_columns,
+    refuse_changed,
 )
 
 COLUMNS: Final = ("Sentence", "Template", "Person", "Gender", "Race", "Emotion", "Emotion word")
@@ -47,8 +47,9 @@ class EecSuite(PairSuite):
             one for axis in ("gender", "race") for one in _sets(with_emotion, axis, path=path)
         )
         neutral = rows.height - with_emotion.height
-        several = f"{neutral} sentences without an emotion word are left out."
-        without = "1 sentence without an emotion word is left out." if neutral == 1 else several
+        several = (
+            "sentence without an emotion word is" if neutral == 1 else "sentences without an emotion word are"
+        )
         super().__init__(
             "eec",
             sets,
@@ -57,7 +58,7 @@ class EecSuite(PairSuite):
             citation="Kiritchenko and Mohammad. Examining Gender and Race Bias in Two Hundred Sentiment "
             "Analysis Systems. *SEM 2018.",
             licence="for research",
-            notes=(*((without,) if neutral else ()), *left_out),
+            notes=(*((f"{neutral} {several} left out.",) if neutral else ()), *left_out),
         )
 
 
@@ -70,30 +71,23 @@ def _sets(rows: pl.DataFrame, axis: str, *, path: Path) -> Iterator[PairSet]:
     trait = pl.lit("") if axis == "gender" else pl.col("Gender")
     keys = ["Template", "Emotion", "Emotion word", "trait", column]
     numbered = own.with_columns(trait=trait).with_columns(place=pl.int_range(pl.len()).over(keys))
-    matched: dict[tuple[str, ...], dict[str, str]] = {}
     filled = numbered.with_columns(
         pl.col("Template", "Emotion word", "trait", "Sentence", column).fill_null("")
     )
-    for row in filled.iter_rows(named=True):
-        if row[column] not in names or not row["Sentence"]:
-            raise InputError(
-                f"{path} row {row[ROW]} has no sentence, or no {column.lower()}",
-                expected="both in every row",
-                fix="name the file as it was published, or bring it as pairs of your own",
-            )
-        key = (row["Template"], row["Emotion"], row["Emotion word"], row["trait"], str(row["place"]))
-        matched.setdefault(key, {})[names[row[column]]] = row["Sentence"]
-    for (template, emotion, *rest), sentences in matched.items():
-        ordered = {group: sentences[group] for group in names.values() if group in sentences}
-        if len(ordered) == len(names):
-            yield PairSet("/".join((template, *rest)), axis, template, ordered, emotion)
+    for (row,) in (
+        filled.filter(~pl.col(column).is_in(list(names)) | (pl.col("Sentence") == "")).select(ROW).rows()
+    ):
+        refuse_changed(f"{path} row {row} has no sentence, or no {column.lower()}", "both in every row")
+    index = ["Template", "Emotion", "Emotion word", "trait", "place"]
+    matched = filled.pivot(column, index=index, values="Sentence", aggregate_function="last")
+    if set(names) <= set(matched.columns):
+        for row in matched.drop_nulls(list(names)).iter_rows(named=True):
+            name = "/".join((row["Template"], row["Emotion word"], row["trait"], str(row["place"])))
+            sentences = {group: row[value] for value, group in names.items()}
+            yield PairSet(name, axis, row["Template"], sentences, row["Emotion"])
 
 
 def _check(rows: pl.DataFrame, column: str, known: Mapping[str, str], *, path: Path) -> None:
     for row, group in rows.select(ROW, column).iter_rows():
         if group not in (None, "", *known):
-            raise InputError(
-                f"{path} row {row} has {group!r} in the column {column!r}",
-                expected=", ".join(known),
-                fix="name the file as it was published, or bring it as pairs of your own",
-            )
+            refuse_changed(f"{path} row {row} has {group!r} in the column {column!r}", ", ".join(known))
