@@ -207,10 +207,11 @@ def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
     mask = ZERO
     span = matcher.entries[entry, LONGER]
     for i in range(np.int64(span & _LOW), np.int64(span >> TO_SLOT)):
-        if matches_remaining(data, place, stop, matcher, matcher.longer_place[i], matcher.longer_end[i]):
-            mask |= matcher.term_bits[matcher.longer_term[i]]
+        term, begin, end = matcher.longer[i]
+        if matches_remaining(data, place, stop, matcher, begin, end):
+            mask |= matcher.term_bits[term]
             if by_hits:
-                _note(tally, matcher.longer_term[i])
+                _note(tally, term)
     return mask
 
 
@@ -297,19 +298,31 @@ def _any(*tests: _Test) -> _Test:
     return lambda builder, block: reduce(builder.or_, [test(builder, block) for test in tests])
 
 
-def _mask(test: _Test) -> _Value:
-    """The function of an address that tests the 64 bytes there, and returns a bit for each."""
+def _instruction(result: _Value, argument: _Value, emit: Callable[[_Builder, _Value], _Value]) -> _Value:
+    """The function of one value that is what ``emit`` makes of it."""
 
-    def define(context: object, address: object) -> _Value:
+    def define(context: object, value: object) -> _Value:
         def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-            pointer = builder.inttoptr(arguments[0], ir.PointerType())
-            block = builder.load(pointer, typ=_BLOCK)
-            block.align = 1
-            return builder.bitcast(test(builder, block), _WORD)
+            return emit(builder, arguments[0])
 
-        return types.uint64(types.int64), generate
+        return result(argument), generate
 
     return intrinsic(define)
+
+
+def _load(builder: _Builder, address: _Value, kind: _Value = _WORD) -> _Value:
+    value = builder.load(builder.inttoptr(address, ir.PointerType()), typ=kind)
+    value.align = 1
+    return value
+
+
+def _mask(test: _Test) -> _Value:
+    """The function of an address that tests the 64 bytes there, and returns a bit for each."""
+    return _instruction(
+        types.uint64,
+        types.int64,
+        lambda builder, address: builder.bitcast(test(builder, _load(builder, address, _BLOCK)), _WORD),
+    )
 
 
 _IS_HIGH = _compare("<", 0)
@@ -326,34 +339,11 @@ zero_continuation_mask = _mask(_compare("==", 0x80))
 continuation_mask = _mask(_compare("<", -64))
 
 
-@intrinsic
-def load_word(_context: object, address: object) -> _Value:
-    """Eight bytes at an address, as one integer."""
-
-    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-        pointer = builder.inttoptr(arguments[0], ir.PointerType())
-        value = builder.load(pointer, typ=_WORD)
-        value.align = 1
-        return value
-
-    return types.uint64(types.int64), generate
-
-
-@intrinsic
-def count_trailing_zeros(_context: object, mask: object) -> _Value:
-    """The place of the lowest bit that is set; 64 where none is."""
-
-    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
-
-
-@intrinsic
-def count_bits(_context: object, mask: object) -> _Value:
-    """How many bits are set."""
-
-    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
+load_word = _instruction(types.uint64, types.int64, _load)
+"""Eight bytes at an address, as one integer."""
+count_bits = _instruction(types.int64, types.uint64, lambda builder, mask: builder.ctpop(mask))
+"""How many bits are set."""
+count_trailing_zeros = _instruction(
+    types.int64, types.uint64, lambda builder, mask: builder.cttz(mask, ir.Constant(ir.IntType(1), 0))
+)
+"""The place of the lowest bit that is set; 64 where none is."""

@@ -33,6 +33,7 @@ from evenhand.corpus.text_blocks import (
     ByteBlock,
     RecordText,
     Report,
+    fill_blocks,
     join_texts,
     read_dump_articles,
     read_pieces,
@@ -113,7 +114,8 @@ def read_blocks(
     with raw, unpacked:
         try:
             if has_records(source):
-                yield from _join_records(_RECORDS[source.format](unpacked, reading))
+                records = _RECORDS[source.format](unpacked, reading)
+                yield from map(join_texts, fill_blocks(records, lambda text: len(text.text) + RECORD_SIZE))
             else:
                 yield from _read_text(unpacked, reading)
         except READ_ERRORS as error:
@@ -123,24 +125,6 @@ def read_blocks(
             reading.note(place, f"cannot be read on: {error or type(error).__name__}; counted up to here")
         except ColumnError as error:
             reading.note(0, f"{error}; not counted")
-
-
-def _join_records(texts: Iterator[RecordText]) -> Iterator[ByteBlock]:
-    """The texts, about a mebibyte at a time; those before an error come before it."""
-    batch, size = list[RecordText](), 0
-    try:
-        for text in texts:
-            batch.append(text)
-            size += len(text.text) + RECORD_SIZE
-            if size >= BLOCK:
-                yield join_texts(batch)
-                batch, size = [], 0
-    except READ_ERRORS:
-        if batch:
-            yield join_texts(batch)
-        raise
-    if batch:
-        yield join_texts(batch)
 
 
 def _read_text(file: BinaryIO, reading: _Reading) -> Iterator[ByteBlock]:
