@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -102,12 +103,12 @@ class _Entry:
     file: str
     data: bytes
 
-    def find(self, term: str, occurrence: int) -> int | None:
-        """The byte where the n-th mention of a term begins in the file."""
+    def report(self, term: str, reason: str, *, occurrence: int = 1) -> ReadProblem:
+        """What is wrong where the n-th mention of a term begins in the file."""
         quoted = json.dumps(term, ensure_ascii=False).encode()
         needle = quoted if quoted in self.data else term.encode()
         places = [match.start() for match in re.finditer(re.escape(needle), self.data)][:occurrence]
-        return places[-1] if places else None
+        return ReadProblem(self.file, places[-1] if places else None, reason)
 
 
 def builtin_terms() -> TermList:
@@ -122,31 +123,28 @@ def load_terms(sources: Sequence[Path | str], *, needs_both: bool = True) -> Ter
     needs emotions and groups; a list that is only lengthened may have one of them.
     """
     entries = [entry for source in sources for entry in _entries(source)]
-    problems = [
-        *_empty_lists(entries),
-        *_find_wordless(entries),
-        *_find_duplicates(entries),
-        *_find_shared_terms(entries),
-    ]
-    emotions: dict[str, tuple[str, ...]] = {}
-    groups: dict[tuple[str, str], tuple[str, ...]] = {}
+    lists: dict[tuple[str, str], tuple[str, ...]] = {}
     for entry in entries:
-        if not entry.terms:
-            continue
-        if entry.axis:
+        if entry.terms:
             key = (entry.axis, entry.name)
-            groups[key] = _unique((*groups.get(key, ()), *entry.terms))
-        else:
-            emotions[entry.name] = _unique((*emotions.get(entry.name, ()), *entry.terms))
-    _refuse_reserved(groups)
-    if needs_both or not (emotions or groups):
-        _require(emotions, "emotion", sources)
-        _require(groups, "group", sources)
-    return TermList(
-        emotions,
-        tuple(TermGroup(axis, name, terms) for (axis, name), terms in groups.items()),
-        tuple(problems),
-    )
+            lists[key] = _unique((*lists.get(key, ()), *entry.terms))
+    emotions = {name: terms for (axis, name), terms in lists.items() if not axis}
+    groups = tuple(TermGroup(axis, name, terms) for (axis, name), terms in lists.items() if axis)
+    for group in groups:
+        if group.name == NONE:
+            raise InputError(
+                f"a group of {group.axis!r} is called {NONE!r}",
+                expected="any other name: this one is that of texts that name no group",
+                fix="give the group another name",
+            )
+    for kind, part in (("emotion", emotions), ("group", groups)):
+        if not part and (needs_both or not lists):
+            raise InputError(
+                f"no {kind} terms in {', '.join(map(str, sources))}",
+                expected=ACCEPTED,
+                fix=f"add a list; in flat files these names are emotions: {', '.join(sorted(EMOTIONS))}",
+            )
+    return TermList(emotions, groups, tuple(_find_problems(entries)))
 
 
 def find_unmatchable(terms: TermList, rule: WordRule) -> list[str]:
@@ -256,66 +254,36 @@ def _key(term: str) -> str:
     return " ".join(split_words(term))
 
 
-def _empty_lists(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    for entry in entries:
-        if not any(_key(term) for term in entry.terms):
-            byte = entry.find(entry.name, 1)
-            yield ReadProblem(entry.file, byte, f"the list {entry.name!r} has no terms; it is not counted")
+def _find_problems(entries: Iterable[_Entry]) -> list[ReadProblem]:
+    """Lists without terms, terms without a word, and terms that are in a list or in two lists twice.
 
-
-def _find_wordless(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    for entry in entries:
-        lost = [term for term in dict.fromkeys(entry.terms) if not _key(term)]
-        # A list without any word is reported as empty.
-        for term in lost if len(lost) < len(set(entry.terms)) else ():
-            reason = f"{term!r} in {entry.name!r} has no letter or digit; it cannot be found"
-            yield ReadProblem(entry.file, entry.find(term, 1), reason)
-
-
-def _find_duplicates(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    for entry in entries:
-        seen: dict[str, str] = {}
-        for term in filter(_key, entry.terms):
-            key = _key(term)
-            if key in seen:
-                byte = entry.find(term, 2 if term == seen[key] else 1)
-                reason = f"{term!r} is in {entry.name!r} twice; it is counted once"
-                yield ReadProblem(entry.file, byte, reason)
-            seen.setdefault(key, term)
-
-
-def _find_shared_terms(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    """Terms in two lists: in an emotion and a group, such a term links them wherever it occurs."""
+    In an emotion and a group, a shared term links them wherever it occurs.
+    """
+    empty, wordless, repeated, shared = (list[ReadProblem]() for _ in range(4))
     owners: dict[str, tuple[str, str]] = {}
-    mentions: dict[tuple[str, str], int] = {}
+    mentions = Counter[tuple[str, str]]()
     for entry in entries:
-        for term in filter(_key, dict.fromkeys(entry.terms)):
-            key, here = _key(term), (entry.axis, entry.name)
-            mentions[entry.file, term] = mentions.get((entry.file, term), 0) + 1
-            owner = owners.setdefault(key, here)
-            if owner != here:
-                byte = entry.find(term, mentions[entry.file, term])
-                both = f"{term!r} is in {owner[1]!r} and in {entry.name!r}"
-                yield ReadProblem(entry.file, byte, f"{both}; it is counted in both")
-
-
-def _refuse_reserved(groups: Iterable[tuple[str, str]]) -> None:
-    for axis, name in groups:
-        if name == NONE:
-            raise InputError(
-                f"a group of {axis!r} is called {NONE!r}",
-                expected="any other name: this one is that of texts that name no group",
-                fix="give the group another name",
-            )
-
-
-def _require(lists: Collection[object], kind: str, sources: Sequence[Path | str]) -> None:
-    if not lists:
-        raise InputError(
-            f"no {kind} terms in {', '.join(map(str, sources))}",
-            expected=ACCEPTED,
-            fix=f"add a list; in flat files these names are emotions: {', '.join(sorted(EMOTIONS))}",
-        )
+        name, terms = entry.name, dict.fromkeys(entry.terms)
+        lost = [term for term in terms if not _key(term)]
+        if len(lost) == len(terms):
+            empty.append(entry.report(name, f"the list {name!r} has no terms; it is not counted"))
+            continue
+        for term in lost:
+            reason = f"{term!r} in {name!r} has no letter or digit; it cannot be found"
+            wordless.append(entry.report(term, reason))
+        firsts: dict[str, str] = {}
+        for term in filter(_key, entry.terms):
+            if (first := firsts.get(_key(term))) is not None:
+                reason = f"{term!r} is in {name!r} twice; it is counted once"
+                repeated.append(entry.report(term, reason, occurrence=2 if term == first else 1))
+            firsts.setdefault(_key(term), term)
+        for term in filter(_key, terms):
+            mentions[entry.file, term] += 1
+            owner = owners.setdefault(_key(term), (entry.axis, name))
+            if owner != (entry.axis, name):
+                reason = f"{term!r} is in {owner[1]!r} and in {name!r}; it is counted in both"
+                shared.append(entry.report(term, reason, occurrence=mentions[entry.file, term]))
+    return [*empty, *wordless, *repeated, *shared]
 
 
 _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ")
