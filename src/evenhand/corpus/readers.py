@@ -6,12 +6,12 @@ Everything streams. What cannot be read is reported with its file and byte, and 
 from __future__ import annotations
 
 import contextlib
-import queue
 import re
 import tempfile
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import IO, BinaryIO
@@ -315,36 +315,27 @@ class PrefetchReader:
 
     def __iter__(self) -> Iterator[ByteBlock]:
         if not self._depth:
-            yield from self._read_timed()
+            yield from iter(self._read_block, None)
             return
-        ready: queue.Queue[ByteBlock | BaseException | None] = queue.Queue(self._depth)
-        reader = threading.Thread(target=self._read, args=(ready,), daemon=True)
-        reader.start()
-        while (item := self._next(ready)) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-        reader.join()
-
-    def _next(self, ready: queue.Queue[ByteBlock | BaseException | None]) -> ByteBlock | BaseException | None:
-        before = time.perf_counter()
-        item = ready.get()
-        self.wait_seconds += time.perf_counter() - before
-        return item
-
-    def _read(self, ready: queue.Queue[ByteBlock | BaseException | None]) -> None:
+        pool = ThreadPoolExecutor(1, thread_name_prefix="read")
         try:
-            for block in self._read_timed():
-                ready.put(block)
-            ready.put(None)
-        except BaseException as error:
-            ready.put(error)
+            jobs = deque(pool.submit(self._read_block) for _ in range(self._depth))
+            while (block := self._wait_for(jobs.popleft())) is not None:
+                jobs.append(pool.submit(self._read_block))
+                yield block
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    def _read_timed(self) -> Iterator[ByteBlock]:
-        while True:
-            before = time.perf_counter()
-            block = next(self._stream, None)
+    def _wait_for(self, job: Future[ByteBlock | None]) -> ByteBlock | None:
+        before = time.perf_counter()
+        try:
+            return job.result()
+        finally:
+            self.wait_seconds += time.perf_counter() - before
+
+    def _read_block(self) -> ByteBlock | None:
+        before = time.perf_counter()
+        try:
+            return next(self._stream, None)
+        finally:
             self.reading += time.perf_counter() - before
-            if block is None:
-                return
-            yield block

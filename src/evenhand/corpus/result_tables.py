@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import polars as pl
 
 from evenhand.corpus.counts import BlockCounts
 from evenhand.corpus.scanner import SampledText
-from evenhand.corpus.term_lists import NONE, TermList
+from evenhand.corpus.term_lists import NONE, TermGroup, TermList
 from evenhand.corpus.term_matcher import I64
 from evenhand.corpus.tokenisation import CountingMode
 from evenhand.stats.corrections import benjamini_hochberg
@@ -68,25 +68,25 @@ class AssociationEstimate(NamedTuple):
 def log_odds_ratio(both: Column, group: Column, base_both: Column, base: Column) -> LogRatio | None:
     """Log odds of the emotion in the group's units over those in the baseline's; null where a count is 0."""
     parts = (both, group - both, base_both, base - base_both)
-    sizes = _positive_totals(parts)
-    if sizes is None:
-        return None
-    a, b, c, d = sizes
-    influence = parts[0] / a - parts[1] / b - parts[2] / c + parts[3] / d
-    log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
-    return LogRatio(log, influence, int(np.count_nonzero(group + base)), min(_kish(group), _kish(base)) - 1)
+    return _log_ratio(*parts, units=group + base, sides=(group, base))
 
 
 def log_mutual_information(both: Column, emotion: Column, group: Column, units: Column) -> LogRatio | None:
     """Log of how much more often emotion and group meet than by chance: N both / (emotion group)."""
-    parts = (both, emotion, group, units)
-    sizes = _positive_totals(parts)
+    return _log_ratio(both, emotion, group, units, units=units, sides=(group, units))
+
+
+def _log_ratio(
+    first: Column, second: Column, third: Column, last: Column, *, units: Column, sides: Iterable[Column]
+) -> LogRatio | None:
+    """Log of first x last / (second x third); null where one of them is 0."""
+    sizes = _positive_totals((first, second, third, last))
     if sizes is None:
         return None
-    n_both, n_emotion, n_group, n = sizes
-    influence = both / n_both - emotion / n_emotion - group / n_group + units / n
-    log = math.log(n_both) + math.log(n) - math.log(n_emotion) - math.log(n_group)
-    return LogRatio(log, influence, int(np.count_nonzero(units)), min(_kish(group), _kish(units)) - 1)
+    a, b, c, d = sizes
+    influence = first / a - second / b - third / c + last / d
+    log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
+    return LogRatio(log, influence, int(np.count_nonzero(units)), min(map(_kish, sides)) - 1)
 
 
 def log_rate(events: Column, units: Column) -> LogRatio | None:
@@ -170,16 +170,6 @@ BASELINE = "the baseline itself"
 Row = dict[str, str | int | float | None]
 
 
-class SampledUnit(NamedTuple):
-    """A sampled unit with its file; the lowest priorities are kept."""
-
-    priority: int
-    file: str
-    sample: SampledText
-    is_row: bool = False
-    """Whether its place is the number of a row, not a byte."""
-
-
 class CorpusCounts(NamedTuple):
     """A corpus: the counts of its blocks of documents."""
 
@@ -248,20 +238,21 @@ def contrast_table(
     return _add_adjusted_p(pl.DataFrame(rows, schema=dict(CONTRASTS)))
 
 
-def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms: TermList) -> pl.DataFrame:
-    """The sentences with the lowest priorities of each cell: a sample that order and shards do not change."""
+def sample_table(
+    drawn: Mapping[str, Sequence[SampledText]], terms: TermList, row_files: Container[str]
+) -> pl.DataFrame:
+    """The sentences with the lowest priorities of each cell: a sample that order and shards do not change.
+
+    In ``row_files`` a place is the number of a row, not a byte.
+    """
     rows: list[Row] = []
-    emotions, groups = list(terms.emotions), len(terms.groups)
-    for corpus, cells in drawn.items():
-        for cell in sorted(cells):
-            emotion, group = divmod(cell, groups + 1)
-            term_group = terms.groups[group] if group < groups else None
-            place = {"emotion": emotions[emotion], "axis": "", "group": NONE}
-            if term_group:
-                place |= {"axis": term_group.axis, "group": term_group.name}
-            for _, file, sample, is_row in cells[cell]:
-                at = {"byte": None, "row": sample.place} if is_row else {"byte": sample.place, "row": None}
-                rows.append({"corpus": corpus, **place, "file": file, **at, "text": sample.text})
+    emotions, groups = list(terms.emotions), (*terms.groups, TermGroup("", NONE, ()))
+    for corpus, samples in drawn.items():
+        for cell, _, file, place, text in samples:
+            emotion, group = emotions[cell // len(groups)], groups[cell % len(groups)]
+            named = {"emotion": emotion, "axis": group.axis, "group": group.name}
+            at = {"row" if file in row_files else "byte": place}
+            rows.append({"corpus": corpus, **named, "file": file, **at, "text": text})
     return pl.DataFrame(rows, schema=dict(SAMPLES))
 
 

@@ -32,6 +32,7 @@ from evenhand.corpus.shards import (
     ShardResult,
     ShardTiming,
     describe_plan,
+    escape_surrogates,
     plan_shards,
     read_shard_tables,
     run_local,
@@ -173,7 +174,9 @@ class CorpusScan:
         folder.write("occurrence", occurrence_table(corpora, terms, level=level))
         folder.write("cooccurrence", cooccurrence_table(corpora, terms, counting=self.counting, level=level))
         folder.write("contrasts", contrast_table(corpora, terms, level=level))
-        folder.write("samples", sample_table({name: total.samples for name, total in totals.items()}, terms))
+        samples = {name: total.samples for name, total in totals.items()}
+        row_files = {escape_surrogates(source.path) for source in self.sources if source.format == "parquet"}
+        folder.write("samples", sample_table(samples, terms, row_files))
         rows = [(p.file, p.byte, p.reason) for p in problems]
         folder.write("problems", pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row"))
         folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 import io
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass, field
-from itertools import chain
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +29,6 @@ from evenhand.corpus.readers import (
     holds_lines,
     read_blocks,
 )
-from evenhand.corpus.result_tables import SampledUnit
 from evenhand.corpus.scanner import CountingConfig, DocumentEnd, SampledText, Scanner, block_rows
 from evenhand.corpus.term_lists import TermList
 from evenhand.corpus.term_matcher import TermVocabulary, build_vocabulary
@@ -112,8 +110,7 @@ class ShardResult:
     counts: UnitCounts
     bytes: int
     """Of unpacked text."""
-    samples: tuple[tuple[str, SampledText], ...] = ()
-    """Each with its file."""
+    samples: tuple[SampledText, ...] = ()
     problems: tuple[ReadProblem, ...] = ()
     clock: ShardTiming = field(default_factory=ShardTiming)
     document_end: DocumentEnd = "record"
@@ -126,9 +123,9 @@ def plan_shards(sources: Sequence[TextSource], way: CountingConfig) -> list[Corp
     for source in sources:
         if source.size <= SHARD_BYTES or not _can_be_cut(source, way):
             shards.append(CorpusShard(source))
-            continue
-        for start in range(0, source.size, SHARD_BYTES):
-            shards.append(CorpusShard(source, start, min(start + SHARD_BYTES, source.size)))
+        else:
+            starts = range(0, source.size, SHARD_BYTES)
+            shards += [CorpusShard(source, at, min(at + SHARD_BYTES, source.size)) for at in starts]
     return shards
 
 
@@ -182,7 +179,13 @@ def count_shard(
         ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
     start = span[0] if span else 0
     scanner = Scanner(
-        vocabulary, task.config, is_records=has_records(source), key=key, start=start, document_end=ending
+        vocabulary,
+        task.config,
+        is_records=has_records(source),
+        key=key,
+        file=source.path,
+        start=start,
+        document_end=ending,
     )
     total, counting = 0, 0.0
     for block in chain([first], pieces):
@@ -202,7 +205,7 @@ def count_shard(
     return ShardResult(
         counts,
         total,
-        tuple((source.path, sample) for sample in scanner.samples()),
+        tuple(scanner.samples()),
         problems.to_tuple(),
         ShardTiming(feed.reading, counting, 0.0 if is_cheap else feed.wait_seconds),
         ending,
@@ -265,8 +268,8 @@ def write_shard_tables(counted: ShardResult) -> dict[str, pl.DataFrame]:
     single |= {"bytes": counted.bytes, "document_end": _ENDS.index(counted.document_end)}
     single |= {f"clock.{name}": int(seconds * 1e6) for name, seconds in asdict(counted.clock).items()}
     places, columns = np.nonzero(counted.counts.blocks)
-    samples = [(s.cell, s.priority, s.place, _clean(file), s.text) for file, s in counted.samples]
-    problems = [(_clean(p.file), p.byte, _clean(p.reason)) for p in counted.problems]
+    samples = [(s.cell, s.priority, s.place, escape_surrogates(s.file), s.text) for s in counted.samples]
+    problems = [(escape_surrogates(p.file), p.byte, escape_surrogates(p.reason)) for p in counted.problems]
     return {
         "problems": pl.DataFrame(problems, schema=_PROBLEM_SCHEMA, orient="row"),
         "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
@@ -288,10 +291,7 @@ def read_shard_tables(tables: Mapping[str, pl.DataFrame], task: ScanTask) -> Sha
     blocks[cells["block"].to_numpy(), cells["column"].to_numpy()] = cells["value"].to_numpy()
     counts = UnitCounts(**{field: single.get(name, 0) for field, name in _SINGLE.items()}, blocks=blocks)
     clock = ShardTiming(**{name: single.get(f"clock.{name}", 0) / 1e6 for name in asdict(ShardTiming())})
-    samples = tuple(
-        (file, SampledText(cell, priority, place, text))
-        for cell, priority, place, file, text in tables["samples"].iter_rows()
-    )
+    samples = tuple(SampledText(**row) for row in tables["samples"].iter_rows(named=True))
     problems = tuple(ReadProblem(*row) for row in tables["problems"].iter_rows())
     return ShardResult(counts, single["bytes"], samples, problems, clock, _ENDS[single["document_end"]])
 
@@ -301,7 +301,8 @@ def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
     return [[shard.key, shard.source.path, shard.start, shard.stop] for shard in shards]
 
 
-def _clean(text: str) -> str:
+def escape_surrogates(text: str) -> str:
+    """The text with what UTF-8 cannot hold, as names of files may, written out."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -370,8 +371,8 @@ class CorpusTotal:
 
     task: ScanTask
     counts: UnitCounts
-    samples: dict[int, list[SampledUnit]] = field(default_factory=dict)
-    """The lowest priorities of each cell, with their file."""
+    samples: list[SampledText] = field(default_factory=list)
+    """The lowest priorities of each cell."""
     documents: dict[DocumentEnd, int] = field(default_factory=dict)
     """By what ended them."""
     files: set[str] = field(default_factory=set)
@@ -386,11 +387,8 @@ class CorpusTotal:
     def add(self, shard: CorpusShard, counted: ShardResult) -> None:
         """Add a shard; each must be added once."""
         self.counts += counted.counts
-        for file, sample in counted.samples:
-            unit = SampledUnit(sample.priority, file, sample, is_row=shard.source.format == "parquet")
-            self.samples.setdefault(sample.cell, []).append(unit)
-        for cell in {sample.cell for _, sample in counted.samples}:
-            self.samples[cell] = heapq.nsmallest(self.task.config.samples, self.samples[cell])
+        ranked = groupby(sorted([*self.samples, *counted.samples]), key=lambda sample: sample.cell)
+        self.samples = [sample for _, cell in ranked for sample in islice(cell, self.task.config.samples)]
         ending, documents = counted.document_end, counted.counts.documents
         if ending == "file":
             # A file in several shards is one document.
