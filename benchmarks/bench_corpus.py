@@ -159,7 +159,9 @@ def packed_wall(data: bytes, folder: Path, task: ScanTask) -> dict[str, float | 
     before = time.perf_counter()
     found = count_shard(CorpusShard(find_sources([str(path)])[0][0]), task, task.vocabulary())
     seconds = time.perf_counter() - before
-    slower = "reading and unpacking" if found.clock.reading > found.clock.counting else "counting"
+    values = dict(found["counts"].iter_rows())
+    is_reading = values["clock.reading"] > values["clock.counting"]
+    slower = "reading and unpacking" if is_reading else "counting"
     return {"xz_mb_per_s": round(len(data) / MB / seconds, 1), "xz_limited_by": slower}
 
 
@@ -171,11 +173,11 @@ def peak_memory(data: bytes, folder: Path, gigabytes: float, terms_file: str | N
         "from evenhand.store.text_sources import find_sources\n"
         "from evenhand.corpus.term_lists import builtin_terms, load_terms\n"
         "terms = load_terms([sys.argv[2]]) if sys.argv[2] else builtin_terms()\n"
-        "task = Task(terms, Way(samples=5)); v = task.vocabulary()\n"
-        "t = time.perf_counter(); c = count_shard(Shard(find_sources([sys.argv[1]])[0][0]), task, v)\n"
+        "task = ScanTask(terms, CountingConfig(samples=5)); v = task.vocabulary(); source = sys.argv[1]\n"
+        "t = time.perf_counter(); c = count_shard(CorpusShard(find_sources([source])[0][0]), task, v)\n"
         # Not ru_maxrss: a child begins with what its parent had when it was made.
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
-        "print(int(peak.split()[1]) / 1024, time.perf_counter() - t, c.bytes)\n"
+        "print(int(peak.split()[1]) / 1024, time.perf_counter() - t, dict(c['counts'].rows())['bytes'])\n"
     )
     found = {}
     line = data.replace(b"\n", b" ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +40,7 @@ class KernelTally(NamedTuple):
     """Documents of `noted` that have ended: where, their units, print and block (-1: by the print)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnitCounts:
+class UnitCounts(NamedTuple):
     """Units and words, and by block of documents where emotions and groups were seen."""
 
     units: int
@@ -53,9 +51,6 @@ class UnitCounts:
     """Units that name a group."""
     blocks: I64
     """`BlockLayout` names the columns; their sums are the counts of the stream."""
-
-    def __add__(self, other: UnitCounts) -> UnitCounts:
-        return UnitCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
 
 class BlockLayout(NamedTuple):

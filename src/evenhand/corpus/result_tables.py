@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evenhand.corpus.counts import BlockCounts
-from evenhand.corpus.scanner import SampledText
-from evenhand.corpus.term_lists import NONE, TermGroup, TermList
+from evenhand.corpus.term_lists import NONE, TermList
 from evenhand.corpus.term_matcher import I64
 from evenhand.corpus.tokenisation import CountingMode
 from evenhand.stats.corrections import benjamini_hochberg
@@ -239,21 +238,22 @@ def contrast_table(
 
 
 def sample_table(
-    drawn: Mapping[str, Sequence[SampledText]], terms: TermList, row_files: Container[str]
+    drawn: Mapping[str, pl.DataFrame], terms: TermList, row_files: Collection[str]
 ) -> pl.DataFrame:
     """The sentences with the lowest priorities of each cell: a sample that order and shards do not change.
 
     In ``row_files`` a place is the number of a row, not a byte.
     """
-    rows: list[Row] = []
-    emotions, groups = list(terms.emotions), (*terms.groups, TermGroup("", NONE, ()))
-    for corpus, samples in drawn.items():
-        for cell, _, file, place, text in samples:
-            emotion, group = emotions[cell // len(groups)], groups[cell % len(groups)]
-            named = {"emotion": emotion, "axis": group.axis, "group": group.name}
-            at = {"row" if file in row_files else "byte": place}
-            rows.append({"corpus": corpus, **named, "file": file, **at, "text": text})
-    return pl.DataFrame(rows, schema=dict(SAMPLES))
+    groups = [*((group.axis, group.name) for group in terms.groups), ("", NONE)]
+    cells = [(emotion, *group) for emotion in terms.emotions for group in groups]
+    names = pl.DataFrame(cells, schema=["emotion", "axis", "group"], orient="row")
+    names = names.with_columns(cell=pl.int_range(pl.len()))
+    table = pl.concat(samples.with_columns(corpus=pl.lit(corpus)) for corpus, samples in drawn.items())
+    is_row = pl.col("file").is_in(list(row_files))
+    table = table.join(names, on="cell", maintain_order="left").with_columns(
+        byte=pl.when(~is_row).then("place"), row=pl.when(is_row).then("place")
+    )
+    return table.select(list(SAMPLES)).cast(dict(SAMPLES))
 
 
 def _axis_rows(

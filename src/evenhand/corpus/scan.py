@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -26,18 +28,16 @@ from evenhand.corpus.result_tables import (
 from evenhand.corpus.scanner import CountingConfig, compile_kernel
 from evenhand.corpus.shards import (
     TABLES,
+    WITH_GROUP,
     CorpusShard,
     CorpusTotal,
     ScanTask,
-    ShardResult,
-    ShardTiming,
     describe_plan,
     escape_surrogates,
     plan_shards,
-    read_shard_tables,
+    problem_table,
     run_local,
     run_ray,
-    write_shard_tables,
 )
 from evenhand.corpus.term_lists import builtin_terms, find_unmatchable, load_terms
 from evenhand.corpus.tokenisation import ClusterUnit, CountingMode, CountingUnit
@@ -45,7 +45,6 @@ from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
-from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 STAGE = "count"
@@ -111,7 +110,7 @@ class CorpusScan:
                 self._count(folder, progress)
                 totals, problems = self._total(folder)
                 record.update(describe_speed(totals.values(), time.perf_counter() - started))
-                record.update(items=len(self.shards), failed=len(problems))
+                record.update(items=len(self.shards), failed=problems.height)
             self._write(folder, totals, problems)
             folder.manifest["ended"] = utc_timestamp()
             folder.save_manifest()
@@ -143,42 +142,35 @@ class CorpusScan:
                 compile_kernel(self.task.vocabulary(), self.task.config)
         with progress.step("counting", max(1, total >> 20)) as advance:
             advance((total - sum(shard.size for shard in left)) >> 20)
-            for shard, counted in self._count_shards(left) if left else ():
-                tables = write_shard_tables(counted)
+            is_ray = self.options["engine"] == "ray"
+            run = partial(run_ray, address=self.options["address"]) if is_ray else run_local
+            for shard, tables in run(left, self.task, workers=self.workers) if left else ():
                 for name in TABLES:
                     folder.write_shard(name, shard.key, tables[name])
                 advance(shard.size >> 20)
 
-    def _count_shards(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
-        if self.options["engine"] == "ray":
-            return run_ray(shards, self.task, workers=self.workers, address=self.options["address"])
-        return run_local(shards, self.task, workers=self.workers)
-
-    def _total(self, folder: RunFolder) -> tuple[dict[str, CorpusTotal], list[ReadProblem]]:
-        totals, problems = dict[str, CorpusTotal](), list(self.problems)
+    def _total(self, folder: RunFolder) -> tuple[dict[str, CorpusTotal], pl.DataFrame]:
+        totals, problems = dict[str, CorpusTotal](), [problem_table(self.problems)]
         for shard in self.shards:
             tables = {name: folder.read_shards(name, [shard.key]).collect() for name in TABLES}
-            result = read_shard_tables(tables, self.task)
-            totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task)).add(shard, result)
-            problems += result.problems
-        return totals, problems
+            total = totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task))
+            total.add(shard, tables, self.task.config.samples)
+            problems.append(tables["problems"])
+        return totals, pl.concat(problems)
 
-    def _write(
-        self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: Sequence[ReadProblem]
-    ) -> None:
+    def _write(self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: pl.DataFrame) -> None:
         terms, level = self.task.terms, self.options["level"]
         corpora = {
-            name: CorpusCounts(self.task.layout.split(total.counts.blocks), sum(total.documents.values()))
+            name: CorpusCounts(self.task.layout.split(total.blocks), total.documents.total())
             for name, total in totals.items()
         }
         folder.write("occurrence", occurrence_table(corpora, terms, level=level))
         folder.write("cooccurrence", cooccurrence_table(corpora, terms, counting=self.counting, level=level))
         folder.write("contrasts", contrast_table(corpora, terms, level=level))
         samples = {name: total.samples for name, total in totals.items()}
-        row_files = {escape_surrogates(source.path) for source in self.sources if source.format == "parquet"}
+        row_files = {escape_surrogates(one.path) for one in self.sources if one.format == "parquet"}
         folder.write("samples", sample_table(samples, terms, row_files))
-        rows = [(p.file, p.byte, p.reason) for p in problems]
-        folder.write("problems", pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row"))
+        folder.write("problems", problems)
         folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}
 
 
@@ -254,28 +246,30 @@ def _unit(is_paper: bool, sources: Sequence[TextSource]) -> CountingUnit:
 
 
 def _facts(total: CorpusTotal) -> dict[str, Json]:
-    counts = total.counts
+    values = total.values
     return {
-        "units": counts.units,
-        "words": counts.words,
-        "bytes": total.bytes,
+        "units": values["units"],
+        "words": values["words"],
+        "bytes": values["bytes"],
         "files": len(total.files),
-        "units_without_group": counts.units - counts.with_group,
-        "documents": {str(ending): count for ending, count in total.documents.items()},
+        "units_without_group": values["units"] - values[WITH_GROUP],
+        "documents": dict(total.documents),
     }
 
 
 def describe_speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
     """Where the time went, and which stage was the limit."""
-    clock = sum((total.clock for total in totals), ShardTiming())
-    limit = "reading and unpacking" if clock.reading > clock.counting else "counting"
+    values = sum((total.values for total in totals), Counter[str]())
+    reading, counting, waiting = (
+        values[f"clock.{name}"] / 1e6 for name in ("reading", "counting", "waiting")
+    )
     return {
         "seconds": round(seconds, 3),
-        "bytes": sum(total.bytes for total in totals),
-        "reading_seconds": round(clock.reading, 3),
-        "counting_seconds": round(clock.counting, 3),
-        "waiting_seconds": round(clock.waiting, 3),
-        "limited_by": limit,
+        "bytes": values["bytes"],
+        "reading_seconds": round(reading, 3),
+        "counting_seconds": round(counting, 3),
+        "waiting_seconds": round(waiting, 3),
+        "limited_by": "reading and unpacking" if reading > counting else "counting",
     }
 
 

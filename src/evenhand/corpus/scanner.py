@@ -75,7 +75,6 @@ class SampledText(NamedTuple):
 
     cell: int
     priority: int
-    file: str
     place: int
     """Where its text begins in the file, or the place of the record that holds it."""
     text: str
@@ -126,7 +125,6 @@ class Scanner:
         way: How to count.
         is_records: The stream holds records that end with byte 0xFF; otherwise it is running text.
         key: Seeds the samples; one for each file.
-        file: The name of the file, for the samples.
         start: The place of the first byte in the file.
         document_end: What ends a document; by default a record, or an empty line of running text.
     """
@@ -138,13 +136,12 @@ class Scanner:
         *,
         is_records: bool = False,
         key: int = 0,
-        file: str = "",
         start: int = 0,
         document_end: DocumentEnd | None = None,
     ) -> None:
         remove_stale_code()
         self._vocabulary, self._config, self._is_records = vocabulary, way, is_records
-        self._key, self._file = np.uint64(key & _NO_PRIORITY), file
+        self._key = np.uint64(key & _NO_PRIORITY)
         self._tally = new_tally(vocabulary, way, start)
         ending = document_end or ("record" if is_records else "empty line")
         self._document_end = _DOCUMENT_ENDS[ending]
@@ -181,7 +178,7 @@ class Scanner:
         """The sampled texts of the cells, lowest priority first."""
         priorities = self._tally.priority
         return sorted(
-            SampledText(cell, int(priorities[cell, rank]), self._file, place, text)
+            SampledText(cell, int(priorities[cell, rank]), place, text)
             for (cell, rank), (place, text) in self._texts.items()
         )
 

@@ -6,10 +6,11 @@ import hashlib
 import io
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, astuple, dataclass, field
-from itertools import chain, groupby, islice
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ import polars as pl
 from evenhand.core.digests import Json
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
-from evenhand.corpus.counts import BlockLayout, UnitCounts
+from evenhand.corpus.counts import BlockLayout
 from evenhand.corpus.readers import (
     PrefetchReader,
     find_document_start,
@@ -29,16 +30,30 @@ from evenhand.corpus.readers import (
     holds_lines,
     read_blocks,
 )
-from evenhand.corpus.scanner import CountingConfig, DocumentEnd, SampledText, Scanner, block_rows
+from evenhand.corpus.scanner import CountingConfig, DocumentEnd, Scanner, block_rows
 from evenhand.corpus.term_lists import TermList
-from evenhand.corpus.term_matcher import TermVocabulary, build_vocabulary
+from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
 from evenhand.corpus.text_blocks import BLOCK, ByteBlock
 from evenhand.corpus.tokenisation import ClusterUnit
+from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
 
 _LISTED = 100
 SHARD_BYTES = 64 << 20
 """Plain text and JSONL is cut into pieces of about this size, at line ends."""
+_COUNT_SCHEMA = {"name": pl.String, "value": pl.Int64}
+_SAMPLE_SCHEMA = {
+    "cell": pl.Int64,
+    "priority": pl.UInt64,
+    "place": pl.Int64,
+    "file": pl.String,
+    "text": pl.String,
+}
+DOCUMENT_ENDS: tuple[DocumentEnd, ...] = ("record", "empty line", "line", "file")
+TABLES = ("problems", "samples", "blocks", "counts")
+"""The tables of a shard; the last one marks it as finished."""
+WITH_GROUP = "axes"
+"""The row of units that name a group. In older shards several rows have this name: the last is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,43 +93,9 @@ class ScanTask:
         """The columns of its blocks of documents."""
         return BlockLayout(len(self.terms.emotions), len(self.terms.groups), len(self.terms.axes))
 
-    def no_counts(self) -> UnitCounts:
-        """Nothing counted yet."""
-        width = self.layout.size
-        blocks = np.zeros((block_rows(width, self.config), width), dtype=np.int64)
-        return UnitCounts(0, 0, 0, 0, blocks)
-
     def vocabulary(self) -> TermVocabulary:
         """The terms, ready for the kernel."""
         return build_vocabulary(self.terms, self.config.rule)
-
-
-@dataclass(frozen=True, slots=True)
-class ShardTiming:
-    """The time of a shard, in seconds."""
-
-    reading: float = 0.0
-    """Reading and unpacking."""
-    counting: float = 0.0
-    waiting: float = 0.0
-    """The counter had nothing to count: reading is the limit."""
-
-    def __add__(self, other: ShardTiming) -> ShardTiming:
-        return ShardTiming(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class ShardResult:
-    """The counts, samples and problems of a shard."""
-
-    counts: UnitCounts
-    bytes: int
-    """Of unpacked text."""
-    samples: tuple[SampledText, ...] = ()
-    problems: tuple[ReadProblem, ...] = ()
-    clock: ShardTiming = field(default_factory=ShardTiming)
-    document_end: DocumentEnd = "record"
-    """What ended a document."""
 
 
 def plan_shards(sources: Sequence[TextSource], way: CountingConfig) -> list[CorpusShard]:
@@ -164,8 +145,8 @@ class ScanStopped(Exception):
 
 def count_shard(
     shard: CorpusShard, task: ScanTask, vocabulary: TermVocabulary, stop: threading.Event | None = None
-) -> ShardResult:
-    """The counts of a shard, with its samples and what was wrong in it."""
+) -> dict[str, pl.DataFrame]:
+    """The counts of a shard, with its samples and what was wrong in it: a table for each of `TABLES`."""
     source, problems = shard.source, ShardProblems(shard.source.path)
     key = derive_seed(task.seed, "sample", source.corpus, source.path)
     ending = _document_end(shard, task)
@@ -183,7 +164,6 @@ def count_shard(
         task.config,
         is_records=has_records(source),
         key=key,
-        file=source.path,
         start=start,
         document_end=ending,
     )
@@ -202,14 +182,45 @@ def count_shard(
         if scanner.bad_bytes == 1:
             reason = f"1 byte{where} is not UTF-8; it separates words"
         problems.add(ReadProblem(source.path, scanner.first_bad_byte, reason))
-    return ShardResult(
-        counts,
-        total,
-        tuple(scanner.samples()),
-        problems.to_tuple(),
-        ShardTiming(feed.reading, counting, 0.0 if is_cheap else feed.wait_seconds),
-        ending,
-    )
+    single = {
+        "units": counts.units,
+        "words": counts.words,
+        "documents": counts.documents,
+        WITH_GROUP: counts.with_group,
+        "bytes": total,
+        "document_end": DOCUMENT_ENDS.index(ending),
+        "clock.reading": int(feed.reading * 1e6),
+        "clock.counting": int(counting * 1e6),
+        "clock.waiting": int(feed.wait_seconds * 1e6),
+    }
+    file = escape_surrogates(source.path)
+    samples = [(one.cell, one.priority, one.place, file, one.text) for one in scanner.samples()]
+    places, columns = np.nonzero(counts.blocks)
+    blocks = {
+        "block": places.astype(np.int32),
+        "column": columns.astype(np.int32),
+        "value": counts.blocks[places, columns],
+    }
+    return {
+        "problems": problem_table(problems.to_tuple()),
+        "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
+        "blocks": pl.DataFrame(blocks),
+        "counts": pl.DataFrame(list(single.items()), schema=_COUNT_SCHEMA, orient="row"),
+    }
+
+
+def problem_table(problems: Iterable[ReadProblem]) -> pl.DataFrame:
+    """The table ``problems``."""
+    rows = [
+        (escape_surrogates(problem.file), problem.byte, escape_surrogates(problem.reason))
+        for problem in problems
+    ]
+    return pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row")
+
+
+def escape_surrogates(text: str) -> str:
+    """The text with what UTF-8 cannot hold, as names of files may, written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
@@ -246,64 +257,9 @@ def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
         return (shard.start, shard.stop)
 
 
-_COUNT_SCHEMA = {"name": pl.String, "value": pl.Int64}
-_SINGLE = {"units": "units", "words": "words", "documents": "documents", "with_group": "axes"}
-"""The fields of `UnitCounts` by name in the table; of several rows of a name, as before, the last."""
-_SAMPLE_SCHEMA = {
-    "cell": pl.Int64,
-    "priority": pl.UInt64,
-    "place": pl.Int64,
-    "file": pl.String,
-    "text": pl.String,
-}
-_PROBLEM_SCHEMA = {"file": pl.String, "byte": pl.Int64, "reason": pl.String}
-_ENDS: tuple[DocumentEnd, ...] = ("record", "empty line", "line", "file")
-TABLES = ("problems", "samples", "blocks", "counts")
-"""The tables of a shard; the last one marks it as finished."""
-
-
-def write_shard_tables(counted: ShardResult) -> dict[str, pl.DataFrame]:
-    """A counted shard as four small tables, by the names of `TABLES`."""
-    single = {name: getattr(counted.counts, field) for field, name in _SINGLE.items()}
-    single |= {"bytes": counted.bytes, "document_end": _ENDS.index(counted.document_end)}
-    single |= {f"clock.{name}": int(seconds * 1e6) for name, seconds in asdict(counted.clock).items()}
-    places, columns = np.nonzero(counted.counts.blocks)
-    samples = [(s.cell, s.priority, s.place, escape_surrogates(s.file), s.text) for s in counted.samples]
-    problems = [(escape_surrogates(p.file), p.byte, escape_surrogates(p.reason)) for p in counted.problems]
-    return {
-        "problems": pl.DataFrame(problems, schema=_PROBLEM_SCHEMA, orient="row"),
-        "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
-        "blocks": pl.DataFrame(
-            {
-                "block": places.astype(np.int32),
-                "column": columns.astype(np.int32),
-                "value": counted.counts.blocks[places, columns],
-            }
-        ),
-        "counts": pl.DataFrame(list(single.items()), schema=_COUNT_SCHEMA, orient="row"),
-    }
-
-
-def read_shard_tables(tables: Mapping[str, pl.DataFrame], task: ScanTask) -> ShardResult:
-    """The counted shard that `write_shard_tables` wrote."""
-    single = dict(tables["counts"].select("name", "value").iter_rows())
-    blocks, cells = task.no_counts().blocks, tables["blocks"]
-    blocks[cells["block"].to_numpy(), cells["column"].to_numpy()] = cells["value"].to_numpy()
-    counts = UnitCounts(**{field: single.get(name, 0) for field, name in _SINGLE.items()}, blocks=blocks)
-    clock = ShardTiming(**{name: single.get(f"clock.{name}", 0) / 1e6 for name in asdict(ShardTiming())})
-    samples = tuple(SampledText(**row) for row in tables["samples"].iter_rows(named=True))
-    problems = tuple(ReadProblem(*row) for row in tables["problems"].iter_rows())
-    return ShardResult(counts, single["bytes"], samples, problems, clock, _ENDS[single["document_end"]])
-
-
 def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
     """The shard plan as the manifest holds it."""
     return [[shard.key, shard.source.path, shard.start, shard.stop] for shard in shards]
-
-
-def escape_surrogates(text: str) -> str:
-    """The text with what UTF-8 cannot hold, as names of files may, written out."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 Engine = Literal["local", "ray"]
@@ -312,12 +268,12 @@ _RETRIES = 3
 
 def run_local(
     shards: Sequence[CorpusShard], task: ScanTask, *, workers: int
-) -> Iterator[tuple[CorpusShard, ShardResult]]:
+) -> Iterator[tuple[CorpusShard, Mapping[str, pl.DataFrame]]]:
     """Each shard with what was counted in it, as they finish, on this machine."""
     vocabulary = task.vocabulary()
     waiting, stop = iter(shards), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
-        running: dict[Future[ShardResult], CorpusShard] = {}
+        running: dict[Future[dict[str, pl.DataFrame]], CorpusShard] = {}
         try:
             while True:
                 # A few ahead of the workers: a corpus may have a million shards.
@@ -335,7 +291,7 @@ def run_local(
 
 def run_ray(
     shards: Sequence[CorpusShard], task: ScanTask, *, workers: int, address: str | None
-) -> Iterator[tuple[CorpusShard, ShardResult]]:
+) -> Iterator[tuple[CorpusShard, Mapping[str, pl.DataFrame]]]:
     """The same on a Ray cluster, by address or started here; a shard whose worker dies is counted again."""
     with connect_cluster(address=address, cpus=workers) as ray:
         check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
@@ -351,14 +307,14 @@ def run_ray(
             done, _ = ray.wait(list(running), num_returns=1)
             for reference in done:
                 tables = {name: pl.read_ipc(io.BytesIO(data)) for name, data in ray.get(reference).items()}
-                yield running.pop(reference), read_shard_tables(tables, task)
+                yield running.pop(reference), tables
 
 
 def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str, bytes]:
     """A shard counted in a Ray worker, as Arrow."""
     enter_folder(folder)
     written = {}
-    for name, table in write_shard_tables(count_shard(shard, task, task.vocabulary())).items():
+    for name, table in count_shard(shard, task, task.vocabulary()).items():
         buffer = io.BytesIO()
         table.write_ipc(buffer)
         written[name] = buffer.getvalue()
@@ -369,31 +325,33 @@ def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str
 class CorpusTotal:
     """What was counted in a corpus so far; memory does not grow with the number of shards."""
 
-    task: ScanTask
-    counts: UnitCounts
-    samples: list[SampledText] = field(default_factory=list)
+    blocks: I64
+    samples: pl.DataFrame
     """The lowest priorities of each cell."""
-    documents: dict[DocumentEnd, int] = field(default_factory=dict)
+    values: Counter[str] = field(default_factory=Counter)
+    """Units, words, bytes and times in microseconds."""
+    documents: Counter[str] = field(default_factory=Counter)
     """By what ended them."""
     files: set[str] = field(default_factory=set)
-    bytes: int = 0
-    clock: ShardTiming = field(default_factory=ShardTiming)
 
     @classmethod
     def of(cls, task: ScanTask) -> CorpusTotal:
         """Nothing counted yet."""
-        return cls(task, task.no_counts())
+        width = task.layout.size
+        blocks = np.zeros((block_rows(width, task.config), width), dtype=np.int64)
+        return cls(blocks, pl.DataFrame(schema=_SAMPLE_SCHEMA))
 
-    def add(self, shard: CorpusShard, counted: ShardResult) -> None:
-        """Add a shard; each must be added once."""
-        self.counts += counted.counts
-        ranked = groupby(sorted([*self.samples, *counted.samples]), key=lambda sample: sample.cell)
-        self.samples = [sample for _, cell in ranked for sample in islice(cell, self.task.config.samples)]
-        ending, documents = counted.document_end, counted.counts.documents
+    def add(self, shard: CorpusShard, tables: Mapping[str, pl.DataFrame], samples: int) -> None:
+        """Add the tables of a shard; each must be added once."""
+        values = dict(tables["counts"].select("name", "value").iter_rows())
+        self.values.update(values)
+        block, column, value = (tables["blocks"][name].to_numpy() for name in ("block", "column", "value"))
+        self.blocks[block, column] += value
+        drawn = pl.concat([self.samples, tables["samples"]]).sort("cell", "priority", "file", "place", "text")
+        self.samples = drawn.group_by("cell", maintain_order=True).head(samples)
+        ending, documents = DOCUMENT_ENDS[values["document_end"]], values["documents"]
         if ending == "file":
             # A file in several shards is one document.
             documents = 0 if shard.source.path in self.files else int(bool(documents))
-        self.documents[ending] = self.documents.get(ending, 0) + documents
+        self.documents[ending] += documents
         self.files.add(shard.source.path)
-        self.bytes += counted.bytes
-        self.clock += counted.clock

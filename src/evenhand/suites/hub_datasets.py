@@ -118,6 +118,8 @@ def _columns(query: str) -> PromptColumns:
             _refuse(f"{key} names no column")
         if key in _SINGLE or key == "stratum":
             kind, name = ("", key) if key in _SINGLE else (key, value)
+        elif not kind:
+            kind = key
         if not name or kind not in named or (kind == "stratum") != (key == "stratum"):
             _refuse(f"{key}={value} is not known")
         if name in named[kind] and key != "stratum":
