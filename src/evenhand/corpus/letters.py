@@ -288,11 +288,6 @@ def _between(first: int, last: int) -> _Test:
     )
 
 
-def _lowered(test: _Test) -> _Test:
-    """The test of each byte with the bit that makes ASCII letters lower case."""
-    return lambda builder, block: test(builder, builder.or_(block, _fill(0x20)))
-
-
 def _any(*tests: _Test) -> _Test:
     """The test that is passed where one of these is."""
     return lambda builder, block: reduce(builder.or_, [test(builder, block) for test in tests])
@@ -325,10 +320,13 @@ def _mask(test: _Test) -> _Value:
     )
 
 
-_IS_HIGH = _compare("<", 0)
-_IS_LETTER = _lowered(_between(0x61, 0x7A))
+def _is_letter(builder: _Builder, block: _Value) -> _Value:
+    # The bit that makes ASCII letters lower case.
+    return _between(0x61, 0x7A)(builder, builder.or_(block, _fill(0x20)))
 
-word_mask = _mask(_any(_IS_LETTER, _between(0x30, 0x39), _compare("==", 0x5F), _IS_HIGH))
+
+_IS_HIGH = _compare("<", 0)
+word_mask = _mask(_any(_is_letter, _between(0x30, 0x39), _compare("==", 0x5F), _IS_HIGH))
 high_mask = _mask(_IS_HIGH)
 newline_mask = _mask(_compare("==", 0x0A))
 stop_mask = _mask(_any(_compare("==", 0x2E), _compare("==", 0x3F), _compare("==", 0x21)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import tempfile
 import time
 from collections import deque
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -236,17 +237,14 @@ def _on_disk(file: BinaryIO, source: TextSource) -> Iterator[str]:
         yield source.path
         return
     with tempfile.NamedTemporaryFile(suffix=".parquet") as copy:
-        _copy(file, copy, max_decompressed_size(source.size) if source.packing else None)
+        most = max_decompressed_size(source.size) if source.packing else sys.maxsize
+        while block := file.read(BLOCK):
+            copy.write(block)
+            # A packed file that would fill the disk is damage like any other.
+            if copy.tell() > most:
+                raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
         copy.flush()
         yield copy.name
-
-
-def _copy(file: BinaryIO, copy: IO[bytes], most: int | None) -> None:
-    """Copy a file; a packed one that would fill the disk is damage like any other."""
-    while block := file.read(BLOCK):
-        copy.write(block)
-        if most is not None and copy.tell() > most:
-            raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
 
 
 def _read_parquet_texts(path: str, reading: _Reading) -> Iterator[RecordText]:
@@ -293,16 +291,14 @@ def _cut_by_bytes(sizes: pl.Series) -> Iterator[tuple[int, int]]:
         first, before = last, int(ends[last - 1])
 
 
-def _read_mediawiki(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
-    return read_dump_articles(read_pieces(file), longest=LONGEST_ROW, report=reading.note)
-
-
 _RECORDS: Mapping[Format, Callable[[BinaryIO, _Reading], Iterator[RecordText]]] = {
     "jsonl": _read_json,
     "csv": _read_csv,
     "tsv": _read_csv,
     "parquet": _read_parquet,
-    "mediawiki": _read_mediawiki,
+    "mediawiki": lambda file, reading: read_dump_articles(
+        read_pieces(file), longest=LONGEST_ROW, report=reading.note
+    ),
 }
 
 

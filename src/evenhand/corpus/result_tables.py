@@ -166,6 +166,8 @@ def _kish(sizes: Column) -> float:
 NO_GROUP = "the group does not occur"
 BASELINE = "the baseline itself"
 
+_RATE = ("per_million", "per_million_low", "per_million_high")
+
 Row = dict[str, str | int | float | None]
 
 
@@ -189,9 +191,10 @@ def occurrence_table(
         total, spread = sum(values), float(np.std(values, ddof=1)) if len(values) > 1 else None
         for i, (emotion, count) in enumerate(zip(terms.emotions, values, strict=True)):
             rate = share_estimate(blocks.emotions[:, i], blocks.units, documents=documents, level=level)
-            start = (corpus, emotion, count, units, *map(_millionth, rate[:3]))
-            rows.append((*start, _percent(count, total), total, spread, documents, rate.reason))
-    return pl.DataFrame(rows, schema=dict(OCCURRENCE), orient="row")
+            start = (corpus, emotion, count, units, *rate[:3], None)
+            rows.append((*start, total, spread, documents, rate.reason))
+    table = pl.DataFrame(rows, schema=dict(OCCURRENCE), orient="row")
+    return _add_percents(table, ("per_million", "low", "high"), "corpus")
 
 
 def cooccurrence_table(
@@ -210,7 +213,8 @@ def cooccurrence_table(
         for axis in range(len(terms.axes))
         for row in _axis_rows(corpus, of, terms, axis, counting, level)
     ]
-    return _add_adjusted_p(pl.DataFrame(rows, schema=dict(COOCCURRENCE)))
+    table = pl.DataFrame(rows, schema=dict(COOCCURRENCE))
+    return _add_adjusted_p(_add_percents(table, _RATE, "corpus", "axis", "group"))
 
 
 def contrast_table(
@@ -253,43 +257,47 @@ def sample_table(
     table = table.join(names, on="cell", maintain_order="left").with_columns(
         byte=pl.when(~is_row).then("place"), row=pl.when(is_row).then("place")
     )
-    return table.select(list(SAMPLES)).cast(dict(SAMPLES))
+    return table.select(list(SAMPLES)).cast(pl.Schema(SAMPLES))
 
 
 def _axis_rows(
     corpus: str, of: CorpusCounts, terms: TermList, axis: int, counting: CountingMode, level: float
 ) -> Iterable[Row]:
-    blocks, documents = of.blocks, of.documents
+    blocks, documents = of
     name, units = terms.axes[axis], blocks.units
-    base, base_units = _baseline(blocks, axis)
-    for number, group in enumerate(terms.groups):
-        if group.axis != name:
-            continue
-        shown = (blocks.distinct if counting == "distinct" else blocks.flags)[:, :, number]
-        size = blocks.groups[:, number]
+    members = [(number, group.name) for number, group in enumerate(terms.groups) if group.axis == name]
+    for number, group in [*members, (-1, NONE)]:
+        is_base = group == NONE
+        both, size = blocks.flags[:, :, number], blocks.groups[:, number]
+        if is_base:
+            both, size = _baseline(blocks, axis)
+        is_distinct = counting == "distinct" and not is_base
+        shown = blocks.distinct[:, :, number] if is_distinct else both
         for i, emotion in enumerate(terms.emotions):
-            both = blocks.flags[:, i, number]
-            ratio = to_ratio(_odds_ratio(blocks, i, number, axis), level=level)
-            bits = to_bits(log_mutual_information(both, blocks.emotions[:, i], size, units), level=level)
+            if is_distinct and shown[:, i].any():
+                # Distinct terms may be more than units, so that they are no share of them.
+                rate = to_ratio(log_rate(shown[:, i], units), level=level)
+            else:
+                rate = share_estimate(shown[:, i], units, documents=documents, level=level)
+            ratio, bits = AssociationEstimate(reason=BASELINE), AssociationEstimate()
+            if not is_base:
+                ratio = to_ratio(_odds_ratio(blocks, i, number, axis), level=level)
+                link = log_mutual_information(both[:, i], blocks.emotions[:, i], size, units)
+                bits = to_bits(link, level=level)
             yield {
-                **_cell(corpus, emotion, name, group.name, shown, i),
-                **_rate(shown[:, i], units, documents, counting, level),
+                "corpus": corpus,
+                "emotion": emotion,
+                "axis": name,
+                "group": group,
+                "count": int(shown[:, i].sum()),
+                **dict(zip(_RATE, rate[:3], strict=True)),
                 **dict(zip(("odds_ratio", "low", "high", "p"), ratio[:4], strict=True)),
                 **dict(zip(("pmi", "pmi_low", "pmi_high"), bits[:3], strict=True)),
-                "sentences": int(both.sum()),
+                "sentences": int(both[:, i].sum()),
                 "group_sentences": int(size.sum()),
                 "n_clusters": documents,
-                "null_reason": ratio.reason if size.any() else NO_GROUP,
+                "null_reason": ratio.reason if is_base or size.any() else NO_GROUP,
             }
-    for i, emotion in enumerate(terms.emotions):
-        yield {
-            **_cell(corpus, emotion, name, NONE, base, i),
-            **_rate(base[:, i], units, documents, "flag", level),
-            "sentences": int(base[:, i].sum()),
-            "group_sentences": int(base_units.sum()),
-            "n_clusters": documents,
-            "null_reason": BASELINE,
-        }
 
 
 def _baseline(blocks: BlockCounts, axis: int) -> tuple[I64, I64]:
@@ -310,36 +318,13 @@ def _contrast(links: Sequence[LogRatio | None], level: float) -> Row:
     return dict(zip(("ratio", "low", "high", "p", "null_reason"), estimate, strict=True))
 
 
-def _cell(corpus: str, emotion: str, axis: str, group: str, shown: I64, i: int) -> Row:
-    counts = shown.sum(axis=0).tolist()
-    return {
-        "corpus": corpus,
-        "emotion": emotion,
-        "axis": axis,
-        "group": group,
-        "count": counts[i],
-        "percent": _percent(counts[i], sum(counts)),
-    }
-
-
-def _rate(events: I64, units: I64, documents: int, counting: CountingMode, level: float) -> Row:
-    """Events per million units; distinct terms may be more than units, so that they are no share of them."""
-    if counting == "distinct" and events.any():
-        estimate = to_ratio(log_rate(events, units), level=level)
-    else:
-        estimate = share_estimate(events, units, documents=documents, level=level)
-    names = ("per_million", "per_million_low", "per_million_high")
-    return dict(zip(names, map(_millionth, estimate[:3]), strict=True))
-
-
 def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:
     adjusted = benjamini_hochberg(table["p"].to_list())
     return table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64))
 
 
-def _percent(part: int, whole: int) -> float | None:
-    return 100 * part / whole if whole else None
-
-
-def _millionth(share: float | None) -> float | None:
-    return None if share is None else 1e6 * share
+def _add_percents(table: pl.DataFrame, rates: Sequence[str], *keys: str) -> pl.DataFrame:
+    """The table with the share of each count among those of its keys, and with rates per million."""
+    total = pl.col("count").sum().over(keys)
+    percent = pl.when(total > 0).then(100 * pl.col("count") / total)
+    return table.with_columns(pl.col(rates) * 1e6, percent=percent)

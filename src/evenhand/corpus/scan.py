@@ -40,7 +40,7 @@ from evenhand.corpus.shards import (
     run_ray,
 )
 from evenhand.corpus.term_lists import builtin_terms, find_unmatchable, load_terms
-from evenhand.corpus.tokenisation import ClusterUnit, CountingMode, CountingUnit
+from evenhand.corpus.tokenisation import ClusterUnit, CountingMode
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.store.run import Run
@@ -196,7 +196,9 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     lists = options["terms"]
     terms = load_terms([lists] if isinstance(lists, Path | str) else lists) if lists else builtin_terms()
     counting = options["counting"] or ("distinct" if is_paper else "flag")
-    unit = options["unit"] or _unit(is_paper, sources)
+    # The paper counted rows of tables whole, and sentences of running text.
+    has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
+    unit = options["unit"] or ("document" if is_paper and has_rows else "sentence")
     cluster, seed = options["cluster"], options["seed"]
     way = CountingConfig(
         unit=unit,
@@ -237,12 +239,6 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         identity=identity,
         folder=Path(out) if out else default_folder("corpus", name, identity),
     )
-
-
-def _unit(is_paper: bool, sources: Sequence[TextSource]) -> CountingUnit:
-    """The unit where none is given; the paper counted rows of tables whole, and sentences of running text."""
-    has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
-    return "document" if is_paper and has_rows else "sentence"
 
 
 def _facts(total: CorpusTotal) -> dict[str, Json]:

@@ -18,10 +18,10 @@ from evenhand.corpus.counts import BlockLayout, UnitCounts
 from evenhand.corpus.term_matcher import Bytes, TermVocabulary
 from evenhand.corpus.tokenisation import (
     PAPER_DELETED,
+    PAPER_STOP,
     RECORD_END,
     CountingUnit,
     WordRule,
-    split_paper_sentences,
 )
 from evenhand.store.atomic_writes import write_text
 
@@ -195,8 +195,10 @@ class Scanner:
         keep = 1 if data[-1:] in (b".", b"?", b"!") and not is_last else 0
         self._pending = data[len(data) - keep :]
         self._offset_map.forget(self._offset)
+        data = data[: len(data) - keep]
+        # Stops of sentences become line ends before they are deleted.
         return self._offset_map.delete_bytes(
-            split_paper_sentences(data[: len(data) - keep], self._config.unit)
+            PAPER_STOP.sub(b"\n", data) if self._config.unit == "sentence" else data
         )
 
     def _scan(self, data: bytes | memoryview, *, is_last: bool) -> None:

@@ -167,7 +167,10 @@ def split_term(term: str, rule: WordRule) -> tuple[str, ...]:
 
 
 def _entries(source: Path | str) -> Iterator[_Entry]:
-    label, path = _split_label(source)
+    label, equals, path_after = str(source).partition("=")
+    if not equals or Path(source).exists():
+        label, path_after = "", str(source)
+    path = Path(path_after)
     try:
         data = read_bytes(path)
         text = data.decode("utf-8-sig")
@@ -184,13 +187,6 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
     # What follows a # that stands apart is a comment (#metoo is a term).
     lines = (_COMMENT.split(line, maxsplit=1)[0].strip() for line in text.splitlines())
     yield _Entry(axis or _axis(last), last, tuple(filter(None, lines)), str(path), data)
-
-
-def _split_label(source: Path | str) -> tuple[str, Path]:
-    label, equals, path = str(source).partition("=")
-    if equals and not Path(source).exists():
-        return label, Path(path)
-    return "", Path(source)
 
 
 def _parse(text: str, path: Path) -> Mapping[str, object]:

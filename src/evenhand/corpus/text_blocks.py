@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from html import unescape
 from typing import BinaryIO, Final, NamedTuple, TypeVar
-from xml.etree.ElementTree import Element, ParseError, fromstring
+from xml.etree.ElementTree import ParseError, fromstring
 
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem
 
@@ -111,12 +111,13 @@ def read_dump_articles(
     """
     for place, page in _pages(pieces, longest, report):
         try:
-            text = _article(fromstring(page))
+            parts = {part.tag.rpartition("}")[2]: part.text or "" for part in fromstring(page).iter()}
         except ParseError as error:
             report(place, f"a page is not XML ({error}); not counted")
             continue
-        if text:
-            yield RecordText(place, plain_text(text))
+        is_article = parts.get("ns", "0").strip() == "0" and "redirect" not in parts
+        if is_article and parts.get("text"):
+            yield RecordText(place, plain_text(parts["text"]))
 
 
 def plain_text(wikitext: str) -> str:
@@ -180,9 +181,3 @@ def _pages(
         report(begin + page.start(), _ENDLESS)
     if not has_pages:
         report(0, "holds no page of a MediaWiki dump; not counted")
-
-
-def _article(page: Element) -> str:
-    parts = {element.tag.rpartition("}")[2]: element.text or "" for element in page.iter()}
-    is_article = parts.get("ns", "0").strip() == "0" and "redirect" not in parts
-    return parts.get("text", "") if is_article else ""

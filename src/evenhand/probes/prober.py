@@ -166,9 +166,9 @@ class PairMeasures:
 
     def _parity(self, block: PairedSets, code: int, name: str) -> Parity:
         rng = self._rng(block, block.labels[code], name)
-        hits = (block.predicted == code).T
+        first, second = (block.predicted == code).T
         return demographic_parity(
-            *hits, clusters=block.clusters, rng=rng, resamples=self.resamples, level=self.level
+            first, second, block.clusters, rng=rng, resamples=self.resamples, level=self.level
         )
 
     def _rng(self, block: PairedSets, *parts: str) -> int:

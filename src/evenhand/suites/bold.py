@@ -357,6 +357,7 @@ def read_copy(folder: Path) -> BoldCopy:
         raise InputError(f"{folder} is {what}", expected=ACCEPTED, fix="check the path")
     domains = dict.fromkeys(load_facts()["domains"])
     read: Callable[..., Iterator[BoldRow]]
+    names: tuple[str, ...]
     if (folder / "prompts").is_dir() or (folder / "wikipedia").is_dir():
         read, names = _read_original, ("prompts/{}_prompt.json", "wikipedia/{}_wiki.json")
     elif any(folder.glob("*_prompt_wiki.json")):

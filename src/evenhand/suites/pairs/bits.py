@@ -65,14 +65,13 @@ def _sets(path: Path) -> Iterator[PairSet]:
     column, names = AXES[axis]
     rows = read_columns(path, ("Template", "Sentence", column, "Sentiment"))
     sides: dict[str, list[tuple[str, str, str]]] = {}
-    for row in rows.iter_rows(named=True):
-        group = names.get(row[column] or "")
-        if group is None or row["Sentiment"] not in EMOTIONS:
+    for template, text, side, emotion in rows.iter_rows():
+        if side not in names or emotion not in EMOTIONS:
             refuse_changed(
-                f"{path} has a sentence of group {row[column]!r} and emotion {row['Sentiment']!r}",
+                f"{path} has a sentence of group {side!r} and emotion {emotion!r}",
                 f"groups {', '.join(names)}; emotions {', '.join(EMOTIONS)}",
             )
-        sides.setdefault(group, []).append((row["Template"], row["Sentiment"], row["Sentence"]))
+        sides.setdefault(names[side], []).append((template, emotion, text))
     orders = {tuple(sentence[:2] for sentence in side) for side in sides.values()}
     if len(orders) > 1:
         sizes = ", ".join(f"{group} {len(side)} sentences" for group, side in sides.items())

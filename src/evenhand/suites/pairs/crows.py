@@ -221,11 +221,10 @@ def _rows(paths: list[Path]) -> Iterator[Row]:
         if path.name.startswith("csp_"):
             cells = [(row[0], row[1], row[-1]) for row in read_bare_rows(path) if len(row) >= 3]
         else:
-            columns = ("sent_more", "sent_less", "bias_type")
-            cells = list(read_columns(path, columns).select(columns).iter_rows())
+            cells = read_columns(path, ("sent_more", "sent_less", "bias_type")).rows()
         for number, (first, second, domain) in enumerate(cells):
             if domain in DOMAINS:
-                yield DOMAINS[domain], number, (first or "", second or "")
+                yield DOMAINS[domain], number, (first, second)
             elif path.name.startswith("csp_"):
                 refuse_changed(f"{path} row {number + 1} is of the domain {domain!r}", ", ".join(DOMAINS))
 

@@ -207,16 +207,16 @@ def refuse_changed(problem: str, accepted: str) -> NoReturn:
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """The rows of a file that must have these columns."""
+    """The columns that a file must have, with empty texts for empty cells."""
     table = read_table(path)
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        raise InputError(
-            f"{path} has no column {missing[0]!r}",
-            expected=", ".join(columns),
-            fix="name the file as it was published",
-        )
-    return table
+    for name in columns:
+        if name not in table.columns:
+            raise InputError(
+                f"{path} has no column {name!r}",
+                expected=", ".join(columns),
+                fix="name the file as it was published",
+            )
+    return table.select(pl.col(*columns).fill_null(""))
 
 
 def read_bare_rows(path: Path) -> list[list[str]]:
