@@ -7,12 +7,13 @@ import io
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -160,12 +161,7 @@ def count_shard(
         ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
     start = span[0] if span else 0
     scanner = Scanner(
-        vocabulary,
-        task.config,
-        is_records=has_records(source),
-        key=key,
-        start=start,
-        document_end=ending,
+        vocabulary, task.config, is_records=has_records(source), key=key, start=start, document_end=ending
     )
     total, counting = 0, 0.0
     for block in chain([first], pieces):
@@ -211,10 +207,7 @@ def count_shard(
 
 def problem_table(problems: Iterable[ReadProblem]) -> pl.DataFrame:
     """The table ``problems``."""
-    rows = [
-        (escape_surrogates(problem.file), problem.byte, escape_surrogates(problem.reason))
-        for problem in problems
-    ]
+    rows = [(escape_surrogates(one.file), one.byte, escape_surrogates(one.reason)) for one in problems]
     return pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row")
 
 
@@ -262,27 +255,18 @@ def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
     return [[shard.key, shard.source.path, shard.start, shard.stop] for shard in shards]
 
 
-Engine = Literal["local", "ray"]
 _RETRIES = 3
+Counted = TypeVar("Counted")
+CountedShard: TypeAlias = tuple[CorpusShard, Mapping[str, pl.DataFrame]]
 
 
-def run_local(
-    shards: Sequence[CorpusShard], task: ScanTask, *, workers: int
-) -> Iterator[tuple[CorpusShard, Mapping[str, pl.DataFrame]]]:
+def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) -> Iterator[CountedShard]:
     """Each shard with what was counted in it, as they finish, on this machine."""
-    vocabulary = task.vocabulary()
-    waiting, stop = iter(shards), threading.Event()
+    vocabulary, stop = task.vocabulary(), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
-        running: dict[Future[dict[str, pl.DataFrame]], CorpusShard] = {}
+        count = partial(pool.submit, count_shard, task=task, vocabulary=vocabulary, stop=stop)
         try:
-            while True:
-                # A few ahead of the workers: a corpus may have a million shards.
-                while len(running) < 2 * workers and (shard := next(waiting, None)) is not None:
-                    running[pool.submit(count_shard, shard, task, vocabulary, stop)] = shard
-                if not running:
-                    return
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(done), done.result()
+            yield from _finish_jobs(shards, count, limit=2 * workers)
         finally:
             # An interrupted run must not wait for the end of a shard, which may be a large archive.
             stop.set()
@@ -291,23 +275,30 @@ def run_local(
 
 def run_ray(
     shards: Sequence[CorpusShard], task: ScanTask, *, workers: int, address: str | None
-) -> Iterator[tuple[CorpusShard, Mapping[str, pl.DataFrame]]]:
+) -> Iterator[CountedShard]:
     """The same on a Ray cluster, by address or started here; a shard whose worker dies is counted again."""
     with connect_cluster(address=address, cpus=workers) as ray:
         check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
         remote = ray.remote(max_retries=_RETRIES)(_count_as_arrow)
-        shared, waiting, folder = ray.put(task), iter(shards), str(Path.cwd())
-        running: dict[object, CorpusShard] = {}
+        shared, folder = ray.put(task), str(Path.cwd())
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))
-        while True:
-            while len(running) < limit and (shard := next(waiting, None)) is not None:
-                running[remote.remote(shard, shared, folder)] = shard
-            if not running:
-                return
-            done, _ = ray.wait(list(running), num_returns=1)
-            for reference in done:
-                tables = {name: pl.read_ipc(io.BytesIO(data)) for name, data in ray.get(reference).items()}
-                yield running.pop(reference), tables
+        jobs = _finish_jobs(shards, lambda shard: remote.remote(shard, shared, folder).future(), limit=limit)
+        for shard, written in jobs:
+            yield shard, {name: pl.read_ipc(io.BytesIO(data)) for name, data in written.items()}
+
+
+def _finish_jobs(
+    shards: Iterable[CorpusShard], submit: Callable[[CorpusShard], Future[Counted]], *, limit: int
+) -> Iterator[tuple[CorpusShard, Counted]]:
+    """Each shard with the result of its job; only so many are submitted, for a corpus may have a million."""
+    waiting, running = iter(shards), dict[Future[Counted], CorpusShard]()
+    while True:
+        while len(running) < limit and (shard := next(waiting, None)) is not None:
+            running[submit(shard)] = shard
+        if not running:
+            return
+        for done in wait(running, return_when=FIRST_COMPLETED).done:
+            yield running.pop(done), done.result()
 
 
 def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str, bytes]:
