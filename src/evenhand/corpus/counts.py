@@ -61,32 +61,22 @@ class BlockLayout(NamedTuple):
     axes: int
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each count, in the order of the columns."""
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each field of `BlockCounts`, in the order of the columns."""
         emotions, groups, axes = self
         pairs = (emotions, groups)
-        return {
-            "units": (),
-            "emotions": (emotions,),
-            "groups": (groups,),
-            "flags": pairs,
-            "axes": (axes,),
-            "emotion_axes": (emotions, axes),
-            "distinct": pairs,
-        }
+        return ((), (emotions,), (groups,), pairs, (axes,), (emotions, axes), pairs)
 
     @property
     def size(self) -> int:
         """How many columns there are."""
-        return sum(map(math.prod, self.shapes.values()))
+        return sum(map(math.prod, self.shapes))
 
     def split(self, blocks: I64) -> BlockCounts:
         """Blocks by what their columns count; also the sum of some blocks, which is a row."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])
-        parts = zip(self.shapes.items(), np.split(blocks, ends[:-1], axis=-1), strict=True)
-        return BlockCounts(
-            **{name: part.reshape((*blocks.shape[:-1], *shape)) for (name, shape), part in parts}
-        )
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        parts = zip(self.shapes, np.split(blocks, ends[:-1], axis=-1), strict=True)
+        return BlockCounts(*(part.reshape((*blocks.shape[:-1], *shape)) for shape, part in parts))
 
 
 class BlockCounts(NamedTuple):

@@ -79,10 +79,9 @@ def _log_ratio(
     first: Column, second: Column, third: Column, last: Column, *, units: Column, sides: Iterable[Column]
 ) -> LogRatio | None:
     """Log of first x last / (second x third); null where one of them is 0."""
-    sizes = _positive_totals((first, second, third, last))
-    if sizes is None:
+    a, b, c, d = (int(part.sum()) for part in (first, second, third, last))
+    if min(a, b, c, d) <= 0:
         return None
-    a, b, c, d = sizes
     influence = first / a - second / b - third / c + last / d
     log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
     return LogRatio(log, influence, int(np.count_nonzero(units)), min(map(_kish, sides)) - 1)
@@ -90,10 +89,9 @@ def _log_ratio(
 
 def log_rate(events: Column, units: Column) -> LogRatio | None:
     """Log of events over units."""
-    sizes = _positive_totals((events, units))
-    if sizes is None:
+    n_events, n = int(events.sum()), int(units.sum())
+    if min(n_events, n) <= 0:
         return None
-    n_events, n = sizes
     influence = events / n_events - units / n
     return LogRatio(math.log(n_events / n), influence, int(np.count_nonzero(units)), _kish(units) - 1)
 
@@ -142,11 +140,6 @@ def share_estimate(
         effective = min(float(n), value * (1 - value) / variance) if variance else float(n)
     low, high = map(float, wilson_interval(value, effective, t_quantile((1 + level) / 2, df)))
     return AssociationEstimate(value, low, high)
-
-
-def _positive_totals(parts: tuple[Column, ...]) -> tuple[int, ...] | None:
-    totals = tuple(int(part.sum()) for part in parts)
-    return totals if min(totals) > 0 else None
 
 
 def _count_distinct(documents: int, filled: int, blocks: int) -> float:

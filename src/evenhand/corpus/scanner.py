@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -25,11 +25,6 @@ from evenhand.corpus.tokenisation import (
 )
 from evenhand.store.atomic_writes import write_text
 
-_UNITS: Mapping[CountingUnit, int] = {
-    "sentence": scan_kernel.SENTENCE,
-    "line": scan_kernel.LINE,
-    "document": scan_kernel.DOCUMENT,
-}
 _NO_PRIORITY = (1 << 64) - 1
 _SAMPLE_BYTES = 600
 _NEWLINE = 0x0A
@@ -48,12 +43,9 @@ _STAMP: Final = "evenhand-corpus.stamp"
 
 DocumentEnd = Literal["record", "empty line", "line", "file"]
 """What ends a document: a record of a table or dump; in running text an empty line, a line or the file."""
-_DOCUMENT_ENDS: Mapping[DocumentEnd, int] = {
-    "record": unit_counts.AT_RECORD_END,
-    "empty line": unit_counts.AT_EMPTY_LINE,
-    "line": unit_counts.AT_LINE_END,
-    "file": unit_counts.AT_FILE_END,
-}
+UNITS: tuple[CountingUnit, ...] = get_args(CountingUnit)
+DOCUMENT_ENDS: tuple[DocumentEnd, ...] = get_args(DocumentEnd)
+"""The kernel and the tables of shards know both by their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +136,7 @@ class Scanner:
         self._key = np.uint64(key & _NO_PRIORITY)
         self._tally = new_tally(vocabulary, way, start)
         ending = document_end or ("record" if is_records else "empty line")
-        self._document_end = _DOCUMENT_ENDS[ending]
+        self._document_end = DOCUMENT_ENDS.index(ending)
         if ending == "file":
             # A file may be counted in several shards, which must meet in one block.
             self._tally.state["document_block"] = key % self._tally.blocks.shape[0]
@@ -156,7 +148,7 @@ class Scanner:
         self._rest, self._pending, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
-        self._unit = scan_kernel.RECORD if is_whole else _UNITS[way.unit]
+        self._unit = scan_kernel.RECORD if is_whole else UNITS.index(way.unit)
 
     def feed(self, data: bytes | memoryview, places: Sequence[int] = ()) -> None:
         """Count more bytes; what may belong to a word or term that goes on is kept for later.

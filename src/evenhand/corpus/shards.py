@@ -31,7 +31,7 @@ from evenhand.corpus.readers import (
     holds_lines,
     read_blocks,
 )
-from evenhand.corpus.scanner import CountingConfig, DocumentEnd, Scanner, block_rows
+from evenhand.corpus.scanner import DOCUMENT_ENDS, CountingConfig, DocumentEnd, Scanner, block_rows
 from evenhand.corpus.term_lists import TermList
 from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
 from evenhand.corpus.text_blocks import BLOCK, ByteBlock
@@ -50,7 +50,6 @@ _SAMPLE_SCHEMA = {
     "file": pl.String,
     "text": pl.String,
 }
-DOCUMENT_ENDS: tuple[DocumentEnd, ...] = ("record", "empty line", "line", "file")
 TABLES = ("problems", "samples", "blocks", "counts")
 """The tables of a shard; the last one marks it as finished."""
 WITH_GROUP = "axes"

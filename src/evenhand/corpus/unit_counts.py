@@ -12,7 +12,7 @@ from evenhand.corpus.term_matcher import DENSE_BITS
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
 # ruff: noqa: C901, PLR0913
 
-AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END, AT_RECORD_END = 0, 1, 2, 3
+AT_RECORD_END, AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END = 0, 1, 2, 3
 """Where a document ends."""
 LONG = 4096
 """Entries after which a document is known by how it begins, so that it need not be kept whole."""

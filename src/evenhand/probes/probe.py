@@ -52,11 +52,9 @@ class ProbeJob:
     metric: Metric
     suites: tuple[Suite, ...]
     prompts: tuple[Prompt, ...]
-    view: Mapping[str, str]
+    options: ProbeOptions
     identity: Mapping[str, Json]
     folder: Path
-    command: str
-    fresh: bool
 
     @property
     def model(self) -> str:
@@ -85,11 +83,10 @@ class ProbeJob:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Score what is not scored yet, measure and report."""
-        with open_run(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
+        with open_run(self.folder, self.identity, fresh=self.options["fresh"]) as (folder, cache):
+            command = self.options["command"] or f"evenhand probe {self.spec}"
             suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
-            write_manifest(
-                folder, command=self.command, name=self.model, settings=self.settings, suites=suites
-            )
+            write_manifest(folder, command=command, name=self.model, settings=self.settings, suites=suites)
             folder.write("prompts", write_prompt_rows(self.prompts))
             self._score(folder, cache, progress)
             self._measure(folder, progress)
@@ -152,7 +149,12 @@ class ProbeJob:
             folder.write("sets", prober.measure_sets(predictions))
             folder.write("flips", build_flip_table(predictions, self.model))
             folder.write("pair_scores", build_score_table(predictions, self.model))
-            folder.manifest["view"] = _view(self.view, measures)
+            pairs, score = self.options["over"], self.options["score"]
+            shown = measures.filter(pl.col("pairs") == pairs, pl.col("score") == score)
+            # A file of predicted classes has no intensities of other emotions.
+            if shown["null_reason"].str.contains(NO_INTENSITY, literal=True).any():
+                score = "predicted"
+            folder.manifest["view"] = {"pairs": pairs, "score": score}
             folder.manifest["warnings"] += [
                 f"{suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes
             ]
@@ -191,7 +193,6 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     # The pairs of a probe are sentences, those of [compare] are groups.
     settings = resolve_config({**options, "pairs": None})
-    view = {"pairs": options["over"], "score": options["score"]}
     suites = _suites(options["pairs"], settings.execution())
     prompts = tuple(prompt for suite in suites for prompt in suite.prompts())
     _check_prompts(prompts)
@@ -212,11 +213,9 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         metric=metric,
         suites=suites,
         prompts=prompts,
-        view=view,
+        options=options,
         identity=identity,
         folder=Path(out) if out else default_folder("probe", name, identity),
-        command=options["command"] or f"evenhand probe {spec}",
-        fresh=options["fresh"],
     )
 
 
@@ -284,10 +283,3 @@ def _metric(
 
 def _labels(metric: Metric) -> tuple[str, ...]:
     return next(output.labels for output in metric.info.outputs if output.name == OUTPUT)
-
-
-def _view(asked: Mapping[str, str], measures: pl.DataFrame) -> dict[str, Json]:
-    """What the report shows first; a file of predicted classes has no intensities of other emotions."""
-    own = measures.filter(pl.col("pairs") == asked["pairs"], pl.col("score") == asked["score"])
-    unsaid = own["null_reason"].str.contains(NO_INTENSITY, literal=True).any()
-    return {"pairs": asked["pairs"], "score": "predicted" if unsaid else asked["score"]}
