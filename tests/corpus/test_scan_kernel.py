@@ -234,7 +234,7 @@ def test_any_number_of_groups(axes, groups, dense):
     # Two emotions and 16, 17, 61, 62 and 63 groups: around the limit of 63 categories.
     terms = wide(axes, groups)
     built = build_vocabulary(terms, "words")
-    assert is_dense(built.arrays.sizes) == dense
+    assert is_dense(built.sizes) == dense
     text = ". ".join(
         f"{one} {two} {three}" for one, two, three in zip(WORDS, WORDS[3:], WORDS[7:], strict=False)
     )

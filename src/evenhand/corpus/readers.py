@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
@@ -316,18 +316,16 @@ class PrefetchReader:
         pool = ThreadPoolExecutor(1, thread_name_prefix="read")
         try:
             jobs = deque(pool.submit(self._read_block) for _ in range(self._depth))
-            while (block := self._wait_for(jobs.popleft())) is not None:
+            while True:
+                before = time.perf_counter()
+                block = jobs.popleft().result()
+                self.wait_seconds += time.perf_counter() - before
+                if block is None:
+                    return
                 jobs.append(pool.submit(self._read_block))
                 yield block
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-    def _wait_for(self, job: Future[ByteBlock | None]) -> ByteBlock | None:
-        before = time.perf_counter()
-        try:
-            return job.result()
-        finally:
-            self.wait_seconds += time.perf_counter() - before
 
     def _read_block(self) -> ByteBlock | None:
         before = time.perf_counter()

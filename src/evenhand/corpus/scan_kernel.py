@@ -182,14 +182,14 @@ def filter_candidates(data, first, n_words, pending, index, filter_):
     """Choose the words that may be terms, or hold bytes beyond ASCII: no branch, so none is mispredicted."""
     edges, high_blocks, chosen = index.edges, index.high_blocks, index.chosen
     base = data.ctypes.data
-    n_chosen = 0
+    n_chosen = np.int64(0)
     begin = 0
     has_high_block = False
     for block in range(high_blocks.size):
         has_high_block |= high_blocks[block] != 0
     if pending and n_words:
         chosen[0] = 0
-        n_chosen, begin = 1, 1
+        n_chosen, begin = np.int64(1), 1
     for i in range(begin, n_words):
         start, stop = edges[2 * i], edges[2 * i + 1]
         head = (load_word(base + start) | LOWER) & KEPT_BITS[min(stop - start, 8)]

@@ -163,8 +163,10 @@ class Scanner:
     def finish(self) -> UnitCounts:
         """The counts, when the stream has ended."""
         self._scan(self._apply_paper_rule(b"", is_last=True), is_last=True)
-        single = (int(self._tally.state[name][0]) for name in ("units", "words", "documents", "with_group"))
-        return UnitCounts(*single, self._tally.blocks)
+        units, words, documents, with_group = (
+            int(self._tally.state[name][0]) for name in ("units", "words", "documents", "with_group")
+        )
+        return UnitCounts(units, words, documents, with_group, self._tally.blocks)
 
     def samples(self) -> list[SampledText]:
         """The sampled texts of the cells, lowest priority first."""
@@ -199,7 +201,7 @@ class Scanner:
         begin = self._skip_begun_word(buffer, stop)
         buffer, stop = buffer[begin:], stop - begin
         end = stop if is_last else self._cut(buffer, stop)
-        matcher, way = self._vocabulary.arrays, self._config
+        matcher, way = self._vocabulary, self._config
         here = (self._offset, self._chunk)
         if end > 0:
             mode = (self._unit, self._is_records, self._document_end, way.is_distinct, self._key)
@@ -229,7 +231,7 @@ class Scanner:
     def _skip_begun_word(self, buffer: Bytes, stop: int) -> int:
         if not self._is_inside:
             return 0
-        begin = int(letters.end_of_word(buffer, stop, self._vocabulary.arrays))
+        begin = int(letters.end_of_word(buffer, stop, self._vocabulary))
         # A letter cut in two by the end of the data is not the end of the word.
         self._is_inside = begin >= stop - 4
         self._offset += begin
@@ -238,11 +240,12 @@ class Scanner:
     def _cut(self, buffer: Bytes, stop: int) -> int:
         """A place up to which the data can be counted now."""
         end = letters.find_after_last(buffer, stop, RECORD_END if self._is_records else _NEWLINE)
-        latest = stop - self._vocabulary.margin - 8
+        margin = int(self._vocabulary.sizes[4])
+        latest = stop - margin - 8
         if end or self._is_records or latest <= 0:
             return int(end)
-        place = int(letters.place_between_words(buffer, latest, self._vocabulary.arrays))
-        if place < 0 and latest > 4 * self._vocabulary.margin:
+        place = int(letters.place_between_words(buffer, latest, self._vocabulary))
+        if place < 0 and latest > 4 * margin:
             # One word fills everything: count it here, and skip what follows of it.
             self._is_inside = True
             while buffer[latest] & 0xC0 == 0x80:
@@ -272,13 +275,12 @@ class Scanner:
 
 def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -> counts.KernelTally:
     """Zeros to count into."""
-    matcher = vocabulary.arrays
-    emotions, groups, axes = (int(size) for size in matcher.sizes[:3])
+    emotions, groups, axes = (int(size) for size in vocabulary.sizes[:3])
     pairs = emotions * (groups + 1)
     width = BlockLayout(emotions, groups, axes).size
     state = np.zeros(1, dtype=counts.STATE)
     state["unit"], state["at_line_start"], state["unit_start"], state["document_block"] = 1, 1, start, -1
-    terms = matcher.term_bits.size
+    terms = vocabulary.term_bits.size
     return counts.KernelTally(
         state=state,
         hits=np.zeros(terms + 1, dtype=np.int64),
@@ -288,7 +290,7 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
         worst=np.full(pairs, _NO_PRIORITY, dtype=np.uint64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
-        noted=np.zeros(3 * unit_counts.LONG + width + matcher.categories.size * emotions, dtype=np.uint64),
+        noted=np.zeros(3 * unit_counts.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
         ended=np.zeros((_DOCUMENTS_NOTED, 4), dtype=np.int64),
     )
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -263,9 +262,12 @@ def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) ->
     """Each shard with what was counted in it, as they finish, on this machine."""
     vocabulary, stop = task.vocabulary(), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
-        count = partial(pool.submit, count_shard, task=task, vocabulary=vocabulary, stop=stop)
         try:
-            yield from _finish_jobs(shards, count, limit=2 * workers)
+            yield from _finish_jobs(
+                shards,
+                lambda shard: pool.submit(count_shard, shard, task, vocabulary, stop),
+                limit=2 * workers,
+            )
         finally:
             # An interrupted run must not wait for the end of a shard, which may be a large archive.
             stop.set()

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.registry import require_library
 from evenhand.core.regular_files import read_bytes
-from evenhand.core.toml import parse_toml
+from evenhand.core.toml import describe_misfit, parse_toml
 from evenhand.corpus.tokenisation import WordRule, split_words
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.text_sources import ReadProblem
@@ -179,8 +181,8 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
             f"the terms {path} cannot be read: {error}", expected=ACCEPTED, fix="check the path"
         ) from error
     if path.suffix.lower() in (".json", ".toml"):
-        for axis, name, terms in _lists(_parse(text, path), path):
-            yield _Entry(axis, name, terms, str(path), data)
+        for axis, name, terms in _parse(text, path):
+            yield _Entry(axis, name, tuple(terms), str(path), data)
         return
     name = label or path.stem
     axis, _, last = name.rpartition("/")
@@ -189,15 +191,30 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
     yield _Entry(axis or _axis(last), last, tuple(filter(None, lines)), str(path), data)
 
 
-def _parse(text: str, path: Path) -> Mapping[str, object]:
+class _NamedLists(BaseModel):
+    emotions: dict[str, list[str]] = Field(default_factory=dict)
+    groups: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
+
+
+_FLAT_LISTS = TypeAdapter(dict[str, list[str]])
+
+
+def _parse(text: str, path: Path) -> list[tuple[str, str, list[str]]]:
+    """Axis (empty for an emotion), name and terms of each list."""
     try:
         is_toml = path.suffix.lower() == ".toml"
         content = parse_toml(text) if is_toml else json.loads(text, object_pairs_hook=_object)
+        if not isinstance(content, dict) or not {"emotions", "groups"} & content.keys():
+            flat = _FLAT_LISTS.validate_python(content)
+            return [(_axis(name), name, terms) for name, terms in flat.items()]
+        named = _NamedLists.model_validate(content)
     except (ValueError, RecursionError) as error:
-        raise _unusable(f"the terms {path} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise _unusable(f"the terms {path} hold a {type(content).__name__}")
-    return content
+        reason = describe_misfit(error) if isinstance(error, ValidationError) else error
+        raise InputError(
+            f"the terms {path} cannot be read: {reason}", expected=ACCEPTED, fix="repair the file"
+        ) from error
+    groups = [(axis, *one) for axis, lists in named.groups.items() for one in lists.items()]
+    return [*(("", *one) for one in named.emotions.items()), *groups]
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
@@ -208,38 +225,10 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def _lists(content: Mapping[str, object], path: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    if not {"emotions", "groups"} & content.keys():
-        for name, terms in content.items():
-            yield _axis(name), name, _terms(terms, name, path)
-        return
-    for name, terms in _table(content.get("emotions", {}), "emotions", path).items():
-        yield "", name, _terms(terms, name, path)
-    for axis, groups in _table(content.get("groups", {}), "groups", path).items():
-        for name, terms in _table(groups, axis, path).items():
-            yield axis, name, _terms(terms, name, path)
-
-
 def _axis(name: str) -> str:
     """The axis of a list that stands under its name alone; empty for an emotion."""
     key = name.lower()
     return "" if key in EMOTIONS else AXES.get(key, OTHER_AXIS)
-
-
-def _table(value: object, name: str, path: Path) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise _unusable(f"{name!r} in {path} is a {type(value).__name__}")
-    return value
-
-
-def _terms(value: object, name: str, path: Path) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(term, str) for term in value):
-        raise _unusable(f"{name!r} in {path} is not a list of terms")
-    return tuple(value)
-
-
-def _unusable(problem: str) -> InputError:
-    return InputError(problem, expected=ACCEPTED, fix="repair the file")
 
 
 def _unique(terms: Iterable[str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ _BLANK = 0x20
 
 
 HEAD, TAIL, LENGTH, PLACE, SINGLE, BITS, LONGER, SECOND = range(8)
-"""Places in a row of `MatcherArrays.entries`.
+"""Places in a row of `TermVocabulary.entries`.
 
 The first eight bytes of the word (padded with zeros), its last eight if it is longer (else 0), its length,
 where it begins in `spelling`, the term that is this word alone plus one (else 0), the categories of that term
@@ -36,8 +36,8 @@ their second words begin with, as bits of the letter's lowest six (0 where there
 """
 
 
-class MatcherArrays(NamedTuple):
-    """The arrays the kernel reads. Categories are the emotions, then the groups."""
+class TermVocabulary(NamedTuple):
+    """The terms as arrays, as the kernel reads them. Categories are the emotions, then the groups."""
 
     filter: U64
     """A bit for each hash of a first word's first eight bytes: most words of a text end here."""
@@ -59,15 +59,7 @@ class MatcherArrays(NamedTuple):
     folded: npt.NDArray[np.int32]
     gaps: npt.NDArray[np.int32]
     sizes: I64
-    """Emotions, groups, axes, longest first word in bytes."""
-
-
-class TermVocabulary(NamedTuple):
-    """A matcher with what its reader must know."""
-
-    arrays: MatcherArrays
-    margin: int
-    """Bytes a term may reach beyond the end of its first word."""
+    """Emotions, groups, axes, longest first word in bytes; bytes a term may reach beyond its first word."""
 
 
 def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
@@ -96,7 +88,9 @@ def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
     entries = np.array(rows, dtype=np.uint64).reshape(-1, 8)
     axes = list(terms.axes)
     is_word, folded = letter_tables()
-    arrays = MatcherArrays(
+    longest = max((sum(map(len, parts)) + GAP_BYTES * len(parts) for parts in spellings), default=0)
+    head_size = max(map(len, heads), default=0)
+    return TermVocabulary(
         filter=_filter(entries),
         slots=_slots(entries),
         entries=entries,
@@ -109,10 +103,8 @@ def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
         is_word=is_word,
         folded=folded,
         gaps=np.array([ord(gap) for gap in GAPS], dtype=np.int32),
-        sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), max(map(len, heads), default=0)]),
+        sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), head_size, longest + 2 * GAP_BYTES]),
     )
-    longest = max((sum(map(len, parts)) + GAP_BYTES * len(parts) for parts in spellings), default=0)
-    return TermVocabulary(arrays, longest + 2 * GAP_BYTES)
 
 
 def _owners(terms: TermList, rule: WordRule) -> dict[tuple[str, ...], list[int]]:

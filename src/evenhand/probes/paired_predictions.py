@@ -29,6 +29,8 @@ class PairedSets:
     emotions: tuple[str, ...]
     labels: tuple[str, ...]
     sets: NDArray[np.str_]
+    texts: NDArray[np.object_]
+    """(sets, groups): the sentences."""
     clusters: NDArray[np.str_]
     truth: NDArray[np.intp]
     """Code of the ground truth among ``labels``; -1 where there is none."""
@@ -41,7 +43,7 @@ class PairedSets:
 
     def select(self, rows: NDArray[np.bool_]) -> PairedSets:
         """Some of the sets."""
-        names = ("sets", "clusters", "truth", "predicted", "score", "intensities")
+        names = ("sets", "texts", "clusters", "truth", "predicted", "score", "intensities")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def with_predictions(self) -> PairedSets:
@@ -131,22 +133,21 @@ class PairedPredictions:
             if len(groups) > 2:
                 yield self._block(key, groups)
 
-    def text(self, corpus: str, axis: str, name: str, group: str) -> str:
-        """The sentence of a group in a set."""
-        return self._sets[corpus, axis][name][group].text
-
     def _block(self, key: tuple[str, str], groups: tuple[str, ...]) -> PairedSets:
         sets = {name: one for name, one in self._sets[key].items() if all(group in one for group in groups)}
-        firsts = [one[groups[0]] for one in sets.values()]
+        prompts = [[one[group] for group in groups] for one in sets.values()]
+        firsts = [sides[0] for sides in prompts]
         code = {label: place for place, label in enumerate(self.labels)}
-        places = [[self._rows.get(one[group].id, -1) for group in groups] for one in sets.values()]
+        places = [[self._rows.get(prompt.id, -1) for prompt in sides] for sides in prompts]
         rows = np.array(places, dtype=np.intp).reshape(-1, len(groups))
+        texts = np.array([[prompt.text for prompt in sides] for sides in prompts], dtype=np.object_)
         return PairedSets(
             *key,
             groups,
             self.emotions,
             self.labels,
             np.array(list(sets), dtype=np.str_),
+            texts.reshape(rows.shape),
             np.array([prompt.cluster for prompt in firsts], dtype=np.str_),
             np.array([code.get(prompt.meta.get("emotion", ""), NONE) for prompt in firsts], dtype=np.intp),
             self._predicted[rows],
@@ -161,10 +162,8 @@ def build_flip_table(predictions: PairedPredictions, model: str) -> pl.DataFrame
     for block in predictions.pairs():
         flips = block.select(find_flips(*block.predicted.T))
         columns: Row = {"set": flips.sets, "emotion": flips.name_classes(flips.truth)}
-        for place, (side, group) in enumerate(zip("ab", block.groups, strict=True)):
-            columns[f"text_{side}"] = [
-                predictions.text(block.corpus, block.axis, name, group) for name in flips.sets.tolist()
-            ]
+        for place, side in enumerate("ab"):
+            columns[f"text_{side}"] = flips.texts[:, place].tolist()
             columns[f"label_{side}"] = flips.name_classes(flips.predicted[:, place])
             columns[f"score_{side}"] = flips.score[:, place]
         parts.append(_to_table(columns, block.name_pair(model), FLIPS))

@@ -179,7 +179,10 @@ def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[s
     """The files of the configuration and split that are named, or of the only ones there are."""
     tables = (file for file in files if file.lower().endswith((*ENDINGS, *_PACKED)))
     data = sorted(file for file in tables if not re.search(r"(^|/)[._]", file))
-    parts = _read_declared(readme, data) or _by_folder(data, name) or _by_name(data)
+    # The Hub's layout of what it converts to Parquet.
+    folder = [file for file in data if name.config and file.startswith(f"{name.config}/{name.split}/")]
+    named = {(name.config, name.split): folder} if folder else _by_name(data)
+    parts = _read_declared(readme, data) or named
     if not parts:
         raise InputError(
             f"{name.place} has no tables",
@@ -252,13 +255,6 @@ def _patterns(files: object) -> Iterator[tuple[str, str]]:
 def _word(value: object, default: str) -> str:
     # A card may nest names without end by references to each other, and those must not be written out.
     return value if isinstance(value, str) else default
-
-
-def _by_folder(files: Sequence[str], name: DatasetName) -> SplitParts:
-    """The files of ``CONFIG/SPLIT/``: the Hub's layout of what it converts to Parquet."""
-    start = f"{name.config}/{name.split}/"
-    matches = [file for file in files if name.config and file.startswith(start)]
-    return {(name.config, name.split): matches} if matches else {}
 
 
 def _by_name(files: Sequence[str]) -> SplitParts:
