@@ -90,11 +90,6 @@ class _Reading:
         )
 
 
-def has_records(source: TextSource) -> bool:
-    """Whether a source is made of records, not of running text."""
-    return source.format != "text"
-
-
 def read_blocks(
     source: TextSource, report: Report, *, column: str | None = None, span: tuple[int, int] | None = None
 ) -> Iterator[ByteBlock]:
@@ -114,7 +109,7 @@ def read_blocks(
         return
     with raw, unpacked:
         try:
-            if has_records(source):
+            if source.format != "text":
                 records = _RECORDS[source.format](unpacked, reading)
                 yield from map(join_texts, fill_blocks(records, lambda text: len(text.text) + RECORD_SIZE))
             else:
@@ -148,13 +143,10 @@ def find_line_start(file: BinaryIO, place: int) -> int:
     if place == 0:
         return 0
     file.seek(place - 1)
-    at = place - 1
-    while block := file.read(BLOCK):
-        newline = block.find(b"\n")
-        if newline >= 0:
-            return at + newline + 1
-        at += len(block)
-    return at
+    # Some at a time: a line may have any length.
+    while (part := file.readline(BLOCK)) and not part.endswith(b"\n"):
+        pass
+    return file.tell()
 
 
 def find_document_start(file: BinaryIO, place: int) -> int:

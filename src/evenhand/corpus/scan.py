@@ -32,7 +32,6 @@ from evenhand.corpus.shards import (
     CorpusShard,
     CorpusTotal,
     ScanTask,
-    describe_plan,
     escape_surrogates,
     plan_shards,
     problem_table,
@@ -128,7 +127,7 @@ class CorpusScan:
                 "workers": self.workers,
                 "address": self.options["address"],
             },
-            shards=describe_plan(self.shards),
+            shards=[[shard.key, shard.source.path, shard.start, shard.stop] for shard in self.shards],
             warnings=list(self.notes),
             ended=None,
         )

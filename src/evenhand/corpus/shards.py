@@ -17,7 +17,6 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import polars as pl
 
-from evenhand.core.digests import Json
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
 from evenhand.corpus.counts import BlockLayout
@@ -26,7 +25,6 @@ from evenhand.corpus.readers import (
     find_document_start,
     find_line_start,
     has_empty_lines,
-    has_records,
     holds_lines,
     read_blocks,
 )
@@ -159,7 +157,7 @@ def count_shard(
         ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
     start = span[0] if span else 0
     scanner = Scanner(
-        vocabulary, task.config, is_records=has_records(source), key=key, start=start, document_end=ending
+        vocabulary, task.config, is_records=source.format != "text", key=key, start=start, document_end=ending
     )
     total, counting = 0, 0.0
     for block in chain([first], pieces):
@@ -218,7 +216,7 @@ def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
     """What ends a document of a source; null where its first block, which is not read yet, decides."""
     if task.cluster == "file":
         return "file"
-    if has_records(shard.source):
+    if shard.source.format != "text":
         return "record"
     if task.cluster == "line" and task.config.unit != "document":
         return "line"
@@ -246,11 +244,6 @@ def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
     except READ_ERRORS:
         # The reader meets the same error and reports it.
         return (shard.start, shard.stop)
-
-
-def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
-    """The shard plan as the manifest holds it."""
-    return [[shard.key, shard.source.path, shard.start, shard.stop] for shard in shards]
 
 
 _RETRIES = 3

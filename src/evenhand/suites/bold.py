@@ -17,6 +17,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path, user_path
@@ -425,13 +427,10 @@ def _from_parquet(tables: Sequence[Path]) -> BoldCopy:
 
 
 def _read_nested(path: Path) -> Mapping[str, Mapping[str, list[str]]]:
+    content = _parse_json(_read(path), path)
     try:
-        groups = cast("Mapping[str, Mapping[str, Json]]", _parse_json(_read(path), path))
-        return {
-            group: {key: _texts(texts) for key, texts in entities.items()}
-            for group, entities in groups.items()
-        }
-    except (AttributeError, TypeError):
+        return TypeAdapter(dict[str, dict[str, list[str]]]).validate_python(content)
+    except ValidationError:
         _raise_damaged(path, "it is no object of groups, each with its entities and their lists of texts")
 
 
