@@ -184,9 +184,7 @@ def filter_candidates(data, first, n_words, pending, index, filter_):
     base = data.ctypes.data
     n_chosen = np.int64(0)
     begin = 0
-    has_high_block = False
-    for block in range(high_blocks.size):
-        has_high_block |= high_blocks[block] != 0
+    has_high_block = high_blocks.any()
     if pending and n_words:
         chosen[0] = 0
         n_chosen, begin = np.int64(1), 1

@@ -139,13 +139,10 @@ def find_misfits(file: TemplateFile) -> Iterator[Misfit]:
 
 def fill_counts(file: TemplateFile, template: PromptTemplate) -> dict[str, int]:
     """The ways to fill each axis and each free slot of a template; their product is its number of prompts."""
-    used = set(template.slots())
-    ways = {
-        name: sum(len(group.words) for group in axis.groups) if name in used else len(axis.groups)
-        for name, axis in file.axes.items()
-        if used & {name, *axis.agreeing()}
-    }
-    return ways | {slot: len(values) for slot, values in file.slots.items() if slot in used}
+    used = template.slots()
+    ways = {name: len(_list_choices(name, axis, template)) for name, axis in file.axes.items()}
+    slots = {slot: len(values) for slot, values in file.slots.items() if slot in used}
+    return {name: count for name, count in ways.items() if count} | slots
 
 
 def _axis_misfits(name: str, axis: AxisForms) -> Iterator[Misfit]:
