@@ -28,6 +28,7 @@ import numpy as np
 from harness import SHARED, Turns, Way, gate, parser, result, take_turns, write
 from numpy.typing import NDArray
 
+from evenhand.corpus.counts import BlockCounts
 from evenhand.corpus.scanner import CountingConfig as Counting
 from evenhand.corpus.scanner import Scanner
 from evenhand.corpus.shards import CorpusShard, ScanTask, count_shard, run_local
@@ -158,7 +159,9 @@ def packed_wall(data: bytes, folder: Path, task: ScanTask) -> dict[str, float | 
     before = time.perf_counter()
     found = count_shard(CorpusShard(find_sources([str(path)])[0][0]), task, task.vocabulary())
     seconds = time.perf_counter() - before
-    slower = "reading and unpacking" if found.clock.reading > found.clock.counting else "counting"
+    values = dict(found["counts"].iter_rows())
+    is_reading = values["clock.reading"] > values["clock.counting"]
+    slower = "reading and unpacking" if is_reading else "counting"
     return {"xz_mb_per_s": round(len(data) / MB / seconds, 1), "xz_limited_by": slower}
 
 
@@ -170,11 +173,11 @@ def peak_memory(data: bytes, folder: Path, gigabytes: float, terms_file: str | N
         "from evenhand.store.text_sources import find_sources\n"
         "from evenhand.corpus.term_lists import builtin_terms, load_terms\n"
         "terms = load_terms([sys.argv[2]]) if sys.argv[2] else builtin_terms()\n"
-        "task = Task(terms, Way(samples=5)); v = task.vocabulary()\n"
-        "t = time.perf_counter(); c = count_shard(Shard(find_sources([sys.argv[1]])[0][0]), task, v)\n"
+        "task = ScanTask(terms, CountingConfig(samples=5)); v = task.vocabulary(); source = sys.argv[1]\n"
+        "t = time.perf_counter(); c = count_shard(CorpusShard(find_sources([source])[0][0]), task, v)\n"
         # Not ru_maxrss: a child begins with what its parent had when it was made.
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
-        "print(int(peak.split()[1]) / 1024, time.perf_counter() - t, c.bytes)\n"
+        "print(int(peak.split()[1]) / 1024, time.perf_counter() - t, dict(c['counts'].rows())['bytes'])\n"
     )
     found = {}
     line = data.replace(b"\n", b" ")
@@ -192,11 +195,16 @@ def peak_memory(data: bytes, folder: Path, gigabytes: float, terms_file: str | N
     return found
 
 
+def counts_of(data: bytes, terms: TermList, vocabulary) -> BlockCounts:
+    """The counts of a text, summed over the blocks of its documents."""
+    return ScanTask(terms, FLAG).layout.split(kernel(data, vocabulary).blocks.sum(axis=0))
+
+
 def check_equal(data: bytes, terms: TermList, vocabulary) -> None:
     """Every cell against the slow twin of the tests."""
     from tests.oracles.corpus_counts import count
 
-    counts = kernel(data, vocabulary)
+    counts = counts_of(data, terms, vocabulary)
     expected = count([data.decode("utf-8", "replace")], terms)
     gate(counts.units == expected["units",], "units differ")
     for i, emotion in enumerate(terms.emotions):
@@ -208,7 +216,7 @@ def check_equal(data: bytes, terms: TermList, vocabulary) -> None:
 
 def check_hyperscan(scan: Scan, data: bytes, terms: TermList, vocabulary) -> float:
     """The share of pairs of emotion and group it counts otherwise: it knows no letters beyond ASCII."""
-    ours, kinds = kernel(data, vocabulary).flags, scan(data)
+    ours, kinds = counts_of(data, terms, vocabulary).flags, scan(data)
     sets, first = np.flatnonzero(kinds), len(terms.emotions)
     has = sets[:, None] >> np.arange(first + len(terms.groups)) & 1
     theirs = (has[:, :first] * kinds[sets][:, None]).T @ has[:, first:]
@@ -247,7 +255,6 @@ def ways_of(data: bytes, terms: TermList, halves: list[Path], scan: Scan | None)
     size, names = len(data) / MB, [str(half) for half in halves]
     kinds = {
         "evenhand": Counting(),
-        "without intervals": Counting(blocks=0),
         "distinct": Counting(is_distinct=True),
         "with samples": Counting(samples=5),
     }

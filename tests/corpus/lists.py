@@ -11,7 +11,7 @@ SMALL = TermList(
         TermGroup("religion", "x", ("incomprehensibilities", "a" * 40, "i", "99", "snake_case", "father")),
     ),
 )
-"""Six categories: a histogram."""
+"""Six categories: a set of them is one number."""
 
 
 def wide(axes: int = 9, groups: int = 10) -> TermList:

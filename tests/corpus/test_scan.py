@@ -17,7 +17,7 @@ from tests.program import run as evenhand
 from evenhand.core.errors import InputError, RunFolderError
 from evenhand.corpus import shards as shards_module
 from evenhand.corpus.scan import describe_speed, prepare, scan_corpus
-from evenhand.corpus.shards import CorpusTotal, ShardTiming
+from evenhand.corpus.shards import CorpusTotal
 from evenhand.report.render_run import render
 from evenhand.store.run import Run
 
@@ -241,8 +241,10 @@ def test_the_byte_of_bad_text_is_that_of_the_file_under_the_papers_rule_too(tmp_
 def test_the_limiting_stage_is_named(tmp_path):
     task = prepare(corpus(tmp_path)).task
     packed, plain = CorpusTotal.of(task), CorpusTotal.of(task)
-    packed.clock += ShardTiming(reading=3.0, counting=1.0, waiting=2.5)
-    plain.clock += ShardTiming(reading=0.5, counting=2.0)
+    packed.values.update(
+        {"clock.reading": 3_000_000, "clock.counting": 1_000_000, "clock.waiting": 2_500_000}
+    )
+    plain.values.update({"clock.reading": 500_000, "clock.counting": 2_000_000})
     assert describe_speed([packed], 4.0)["limited_by"] == "reading and unpacking"
     assert describe_speed([plain], 4.0)["limited_by"] == "counting"
     assert describe_speed([packed, plain], 4.0)["limited_by"] == "reading and unpacking"  # 3.5 s against 3 s

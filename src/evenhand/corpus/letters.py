@@ -32,6 +32,8 @@ from evenhand.corpus.tokenisation import GAP_BYTES
 ONE, ZERO = np.uint64(1), np.uint64(0)
 FACTOR, MIX = np.uint64(FILTER_FACTOR), np.uint64(SLOT_FACTOR)
 TO_SLOT = np.uint64(32)
+KEPT_BITS = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
+"""The bytes of a word that is shorter than eight."""
 HIGH = np.uint64(0x8080808080808080)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -91,26 +93,23 @@ def same_middle(data, start, size, spelling, place):
     return True
 
 
-@njit(cache=True, nogil=True)
-def find_entry(scratch, size, matcher):
-    """The entry of a folded word; -1 where it begins no term."""
-    first, last = ZERO, ZERO
-    for i in range(min(size, 8)):
-        first |= np.uint64(scratch[i]) << np.uint64(8 * i)
-    if size > 8:
-        for i in range(8):
-            last |= np.uint64(scratch[size - 8 + i]) << np.uint64(8 * i)
-    slot_mask = np.uint64(matcher.slots.size - 1)
+@njit(cache=True, nogil=True, inline="always")
+def find_entry(data, start, size, first, last, slots, entries, spelling):
+    """The entry of a word, by its folded first and last eight bytes; -1 where it begins no term."""
+    slot_mask = np.uint64(slots.size - 1)
     slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
-    entry = matcher.slots[slot]
+    entry = slots[slot]
     while entry >= 0:
-        row = matcher.entries[entry]
-        same = row[HEAD] == first and row[TAIL] == last and row[LENGTH] == np.uint64(size)
-        if same and (size <= 16 or same_middle(scratch, 0, size, matcher.spelling, np.int64(row[PLACE]))):
-            return np.int64(entry)
+        same = (
+            entries[entry, HEAD] == first
+            and entries[entry, TAIL] == last
+            and entries[entry, LENGTH] == np.uint64(size)
+        )
+        if same and (size <= 16 or same_middle(data, start, size, spelling, np.int64(entries[entry, PLACE]))):
+            break
         slot = (slot + ONE) & slot_mask
-        entry = matcher.slots[slot]
-    return np.int64(-1)
+        entry = slots[slot]
+    return np.int64(entry)
 
 
 @njit(cache=True, nogil=True)
@@ -208,10 +207,11 @@ def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
     mask = ZERO
     span = matcher.entries[entry, LONGER]
     for i in range(np.int64(span & _LOW), np.int64(span >> TO_SLOT)):
-        if matches_remaining(data, place, stop, matcher, matcher.longer_place[i], matcher.longer_end[i]):
-            mask |= matcher.term_bits[matcher.longer_term[i]]
+        term, begin, end = matcher.longer[i]
+        if matches_remaining(data, place, stop, matcher, begin, end):
+            mask |= matcher.term_bits[term]
             if by_hits:
-                _note(tally, matcher.longer_term[i])
+                _note(tally, term)
     return mask
 
 
@@ -226,7 +226,7 @@ def _note(tally, term):
 
 @njit(cache=True, nogil=True)
 def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask):
-    """The slow path, letter by letter: the mask, and how many words a run with bytes beyond ASCII holds."""
+    """The mask after a run with bytes beyond ASCII: the slow path, letter by letter."""
     words, size, place = 0, 0, start
     room = matcher.sizes[3]
     state = tally.state[0]
@@ -244,7 +244,12 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
                 size += 1
         elif size > 0:
             words += 1
-            entry = find_entry(scratch, size, matcher) if size <= room else -1
+            entry = np.int64(-1)
+            if size <= room:
+                first = load_word(scratch.ctypes.data) & KEPT_BITS[min(size, 8)]
+                last = load_word(scratch.ctypes.data + size - 8) if size > 8 else ZERO
+                slots, entries = matcher.slots, matcher.entries
+                entry = find_entry(scratch, 0, size, first, last, slots, entries, matcher.spelling)
             if entry >= 0:
                 mask |= matcher.entries[entry, BITS]
                 if by_hits and matcher.entries[entry, SINGLE]:
@@ -252,7 +257,10 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
                 mask |= longer_terms(data, place, stop, matcher, tally, by_hits, entry)
             size = 0
         place += step
-    return mask, words
+    # The run was counted as one word.
+    state.extra += words - 1
+    state.words += words - 1
+    return mask
 
 
 _WIDTH = 64
@@ -280,35 +288,45 @@ def _between(first: int, last: int) -> _Test:
     )
 
 
-def _lowered(test: _Test) -> _Test:
-    """The test of each byte with the bit that makes ASCII letters lower case."""
-    return lambda builder, block: test(builder, builder.or_(block, _fill(0x20)))
-
-
 def _any(*tests: _Test) -> _Test:
     """The test that is passed where one of these is."""
     return lambda builder, block: reduce(builder.or_, [test(builder, block) for test in tests])
 
 
-def _mask(test: _Test) -> _Value:
-    """The function of an address that tests the 64 bytes there, and returns a bit for each."""
+def _instruction(result: _Value, argument: _Value, emit: Callable[[_Builder, _Value], _Value]) -> _Value:
+    """The function of one value that is what ``emit`` makes of it."""
 
-    def define(context: object, address: object) -> _Value:
+    def define(context: object, value: object) -> _Value:
         def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-            pointer = builder.inttoptr(arguments[0], ir.PointerType())
-            block = builder.load(pointer, typ=_BLOCK)
-            block.align = 1
-            return builder.bitcast(test(builder, block), _WORD)
+            return emit(builder, arguments[0])
 
-        return types.uint64(types.int64), generate
+        return result(argument), generate
 
     return intrinsic(define)
 
 
-_IS_HIGH = _compare("<", 0)
-_IS_LETTER = _lowered(_between(0x61, 0x7A))
+def _load(builder: _Builder, address: _Value, kind: _Value = _WORD) -> _Value:
+    value = builder.load(builder.inttoptr(address, ir.PointerType()), typ=kind)
+    value.align = 1
+    return value
 
-word_mask = _mask(_any(_IS_LETTER, _between(0x30, 0x39), _compare("==", 0x5F), _IS_HIGH))
+
+def _mask(test: _Test) -> _Value:
+    """The function of an address that tests the 64 bytes there, and returns a bit for each."""
+    return _instruction(
+        types.uint64,
+        types.int64,
+        lambda builder, address: builder.bitcast(test(builder, _load(builder, address, _BLOCK)), _WORD),
+    )
+
+
+def _is_letter(builder: _Builder, block: _Value) -> _Value:
+    # The bit that makes ASCII letters lower case.
+    return _between(0x61, 0x7A)(builder, builder.or_(block, _fill(0x20)))
+
+
+_IS_HIGH = _compare("<", 0)
+word_mask = _mask(_any(_is_letter, _between(0x30, 0x39), _compare("==", 0x5F), _IS_HIGH))
 high_mask = _mask(_IS_HIGH)
 newline_mask = _mask(_compare("==", 0x0A))
 stop_mask = _mask(_any(_compare("==", 0x2E), _compare("==", 0x3F), _compare("==", 0x21)))
@@ -319,34 +337,11 @@ zero_continuation_mask = _mask(_compare("==", 0x80))
 continuation_mask = _mask(_compare("<", -64))
 
 
-@intrinsic
-def load_word(_context: object, address: object) -> _Value:
-    """Eight bytes at an address, as one integer."""
-
-    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-        pointer = builder.inttoptr(arguments[0], ir.PointerType())
-        value = builder.load(pointer, typ=_WORD)
-        value.align = 1
-        return value
-
-    return types.uint64(types.int64), generate
-
-
-@intrinsic
-def count_trailing_zeros(_context: object, mask: object) -> _Value:
-    """The place of the lowest bit that is set; 64 where none is."""
-
-    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
-
-
-@intrinsic
-def count_bits(_context: object, mask: object) -> _Value:
-    """How many bits are set."""
-
-    def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
+load_word = _instruction(types.uint64, types.int64, _load)
+"""Eight bytes at an address, as one integer."""
+count_bits = _instruction(types.int64, types.uint64, lambda builder, mask: builder.ctpop(mask))
+"""How many bits are set."""
+count_trailing_zeros = _instruction(
+    types.int64, types.uint64, lambda builder, mask: builder.cttz(mask, ir.Constant(ir.IntType(1), 0))
+)
+"""The place of the lowest bit that is set; 64 where none is."""

@@ -6,15 +6,16 @@ Everything streams. What cannot be read is reported with its file and byte, and 
 from __future__ import annotations
 
 import contextlib
-import queue
 import re
+import sys
 import tempfile
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,7 @@ from evenhand.corpus.text_blocks import (
     ByteBlock,
     RecordText,
     Report,
+    fill_blocks,
     join_texts,
     read_dump_articles,
     read_pieces,
@@ -88,11 +90,6 @@ class _Reading:
         )
 
 
-def has_records(source: TextSource) -> bool:
-    """Whether a source is made of records, not of running text."""
-    return source.format != "text"
-
-
 def read_blocks(
     source: TextSource, report: Report, *, column: str | None = None, span: tuple[int, int] | None = None
 ) -> Iterator[ByteBlock]:
@@ -112,8 +109,9 @@ def read_blocks(
         return
     with raw, unpacked:
         try:
-            if has_records(source):
-                yield from _join_records(_RECORDS[source.format](unpacked, reading))
+            if source.format != "text":
+                records = _RECORDS[source.format](unpacked, reading)
+                yield from map(join_texts, fill_blocks(records, lambda text: len(text.text) + RECORD_SIZE))
             else:
                 yield from _read_text(unpacked, reading)
         except READ_ERRORS as error:
@@ -123,24 +121,6 @@ def read_blocks(
             reading.note(place, f"cannot be read on: {error or type(error).__name__}; counted up to here")
         except ColumnError as error:
             reading.note(0, f"{error}; not counted")
-
-
-def _join_records(texts: Iterator[RecordText]) -> Iterator[ByteBlock]:
-    """The texts, about a mebibyte at a time; those before an error come before it."""
-    batch, size = list[RecordText](), 0
-    try:
-        for text in texts:
-            batch.append(text)
-            size += len(text.text) + RECORD_SIZE
-            if size >= BLOCK:
-                yield join_texts(batch)
-                batch, size = [], 0
-    except READ_ERRORS:
-        if batch:
-            yield join_texts(batch)
-        raise
-    if batch:
-        yield join_texts(batch)
 
 
 def _read_text(file: BinaryIO, reading: _Reading) -> Iterator[ByteBlock]:
@@ -163,13 +143,10 @@ def find_line_start(file: BinaryIO, place: int) -> int:
     if place == 0:
         return 0
     file.seek(place - 1)
-    at = place - 1
-    while block := file.read(BLOCK):
-        newline = block.find(b"\n")
-        if newline >= 0:
-            return at + newline + 1
-        at += len(block)
-    return at
+    # Some at a time: a line may have any length.
+    while (part := file.readline(BLOCK)) and not part.endswith(b"\n"):
+        pass
+    return file.tell()
 
 
 def find_document_start(file: BinaryIO, place: int) -> int:
@@ -252,17 +229,14 @@ def _on_disk(file: BinaryIO, source: TextSource) -> Iterator[str]:
         yield source.path
         return
     with tempfile.NamedTemporaryFile(suffix=".parquet") as copy:
-        _copy(file, copy, max_decompressed_size(source.size) if source.packing else None)
+        most = max_decompressed_size(source.size) if source.packing else sys.maxsize
+        while block := file.read(BLOCK):
+            copy.write(block)
+            # A packed file that would fill the disk is damage like any other.
+            if copy.tell() > most:
+                raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
         copy.flush()
         yield copy.name
-
-
-def _copy(file: BinaryIO, copy: IO[bytes], most: int | None) -> None:
-    """Copy a file; a packed one that would fill the disk is damage like any other."""
-    while block := file.read(BLOCK):
-        copy.write(block)
-        if most is not None and copy.tell() > most:
-            raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
 
 
 def _read_parquet_texts(path: str, reading: _Reading) -> Iterator[RecordText]:
@@ -309,16 +283,14 @@ def _cut_by_bytes(sizes: pl.Series) -> Iterator[tuple[int, int]]:
         first, before = last, int(ends[last - 1])
 
 
-def _read_mediawiki(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
-    return read_dump_articles(read_pieces(file), longest=LONGEST_ROW, report=reading.note)
-
-
 _RECORDS: Mapping[Format, Callable[[BinaryIO, _Reading], Iterator[RecordText]]] = {
     "jsonl": _read_json,
     "csv": _read_csv,
     "tsv": _read_csv,
     "parquet": _read_parquet,
-    "mediawiki": _read_mediawiki,
+    "mediawiki": lambda file, reading: read_dump_articles(
+        read_pieces(file), longest=LONGEST_ROW, report=reading.note
+    ),
 }
 
 
@@ -331,36 +303,25 @@ class PrefetchReader:
 
     def __iter__(self) -> Iterator[ByteBlock]:
         if not self._depth:
-            yield from self._read_timed()
+            yield from iter(self._read_block, None)
             return
-        ready: queue.Queue[ByteBlock | BaseException | None] = queue.Queue(self._depth)
-        reader = threading.Thread(target=self._read, args=(ready,), daemon=True)
-        reader.start()
-        while (item := self._next(ready)) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-        reader.join()
-
-    def _next(self, ready: queue.Queue[ByteBlock | BaseException | None]) -> ByteBlock | BaseException | None:
-        before = time.perf_counter()
-        item = ready.get()
-        self.wait_seconds += time.perf_counter() - before
-        return item
-
-    def _read(self, ready: queue.Queue[ByteBlock | BaseException | None]) -> None:
+        pool = ThreadPoolExecutor(1, thread_name_prefix="read")
         try:
-            for block in self._read_timed():
-                ready.put(block)
-            ready.put(None)
-        except BaseException as error:
-            ready.put(error)
+            jobs = deque(pool.submit(self._read_block) for _ in range(self._depth))
+            while True:
+                before = time.perf_counter()
+                block = jobs.popleft().result()
+                self.wait_seconds += time.perf_counter() - before
+                if block is None:
+                    return
+                jobs.append(pool.submit(self._read_block))
+                yield block
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    def _read_timed(self) -> Iterator[ByteBlock]:
-        while True:
-            before = time.perf_counter()
-            block = next(self._stream, None)
+    def _read_block(self) -> ByteBlock | None:
+        before = time.perf_counter()
+        try:
+            return next(self._stream, None)
+        finally:
             self.reading += time.perf_counter() - before
-            if block is None:
-                return
-            yield block

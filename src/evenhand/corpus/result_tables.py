@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.corpus.counts import BlockCounts, BlockLayout, UnitCounts
-from evenhand.corpus.scanner import SampledText
+from evenhand.corpus.counts import BlockCounts
 from evenhand.corpus.term_lists import NONE, TermList
 from evenhand.corpus.term_matcher import I64
 from evenhand.corpus.tokenisation import CountingMode
@@ -68,33 +67,31 @@ class AssociationEstimate(NamedTuple):
 def log_odds_ratio(both: Column, group: Column, base_both: Column, base: Column) -> LogRatio | None:
     """Log odds of the emotion in the group's units over those in the baseline's; null where a count is 0."""
     parts = (both, group - both, base_both, base - base_both)
-    sizes = _positive_totals(parts)
-    if sizes is None:
-        return None
-    a, b, c, d = sizes
-    influence = parts[0] / a - parts[1] / b - parts[2] / c + parts[3] / d
-    log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
-    return LogRatio(log, influence, int(np.count_nonzero(group + base)), min(_kish(group), _kish(base)) - 1)
+    return _log_ratio(*parts, units=group + base, sides=(group, base))
 
 
 def log_mutual_information(both: Column, emotion: Column, group: Column, units: Column) -> LogRatio | None:
     """Log of how much more often emotion and group meet than by chance: N both / (emotion group)."""
-    parts = (both, emotion, group, units)
-    sizes = _positive_totals(parts)
-    if sizes is None:
+    return _log_ratio(both, emotion, group, units, units=units, sides=(group, units))
+
+
+def _log_ratio(
+    first: Column, second: Column, third: Column, last: Column, *, units: Column, sides: Iterable[Column]
+) -> LogRatio | None:
+    """Log of first x last / (second x third); null where one of them is 0."""
+    a, b, c, d = (int(part.sum()) for part in (first, second, third, last))
+    if min(a, b, c, d) <= 0:
         return None
-    n_both, n_emotion, n_group, n = sizes
-    influence = both / n_both - emotion / n_emotion - group / n_group + units / n
-    log = math.log(n_both) + math.log(n) - math.log(n_emotion) - math.log(n_group)
-    return LogRatio(log, influence, int(np.count_nonzero(units)), min(_kish(group), _kish(units)) - 1)
+    influence = first / a - second / b - third / c + last / d
+    log = math.log(a) + math.log(d) - math.log(b) - math.log(c)
+    return LogRatio(log, influence, int(np.count_nonzero(units)), min(map(_kish, sides)) - 1)
 
 
 def log_rate(events: Column, units: Column) -> LogRatio | None:
     """Log of events over units."""
-    sizes = _positive_totals((events, units))
-    if sizes is None:
+    n_events, n = int(events.sum()), int(units.sum())
+    if min(n_events, n) <= 0:
         return None
-    n_events, n = sizes
     influence = events / n_events - units / n
     return LogRatio(math.log(n_events / n), influence, int(np.count_nonzero(units)), _kish(units) - 1)
 
@@ -145,11 +142,6 @@ def share_estimate(
     return AssociationEstimate(value, low, high)
 
 
-def _positive_totals(parts: tuple[Column, ...]) -> tuple[int, ...] | None:
-    totals = tuple(int(part.sum()) for part in parts)
-    return totals if min(totals) > 0 else None
-
-
 def _count_distinct(documents: int, filled: int, blocks: int) -> float:
     """About how many different documents there are, by the blocks they left empty; all where none is."""
     if filled >= blocks:
@@ -167,32 +159,16 @@ def _kish(sizes: Column) -> float:
 NO_GROUP = "the group does not occur"
 BASELINE = "the baseline itself"
 
+_RATE = ("per_million", "per_million_low", "per_million_high")
+
 Row = dict[str, str | int | float | None]
 
 
-class SampledUnit(NamedTuple):
-    """A sampled unit with its file; the lowest priorities are kept."""
-
-    priority: int
-    file: str
-    sample: SampledText
-    is_row: bool = False
-    """Whether its place is the number of a row, not a byte."""
-
-
 class CorpusCounts(NamedTuple):
-    """A corpus: its counts, and those of its blocks of documents."""
+    """A corpus: the counts of its blocks of documents."""
 
-    counts: UnitCounts
     blocks: BlockCounts
     documents: int
-
-
-def build_corpus_counts(counts: UnitCounts, blocks: I64, *, documents: int | None = None) -> CorpusCounts:
-    """The counts of a corpus ready for the tables."""
-    emotions, axes = counts.emotion_axes.shape
-    layout = BlockLayout(emotions, counts.groups.size, axes - 1)
-    return CorpusCounts(counts, layout.split(blocks), counts.documents if documents is None else documents)
 
 
 def occurrence_table(
@@ -203,14 +179,15 @@ def occurrence_table(
     ``standard_deviation`` is that of the counts over the emotions of a corpus (ddof 1).
     """
     rows: list[tuple[object, ...]] = []
-    for corpus, (counts, blocks, documents) in corpora.items():
-        values = counts.emotions.tolist()
+    for corpus, (blocks, documents) in corpora.items():
+        values, units = blocks.emotions.sum(axis=0).tolist(), int(blocks.units.sum())
         total, spread = sum(values), float(np.std(values, ddof=1)) if len(values) > 1 else None
         for i, (emotion, count) in enumerate(zip(terms.emotions, values, strict=True)):
             rate = share_estimate(blocks.emotions[:, i], blocks.units, documents=documents, level=level)
-            start = (corpus, emotion, count, counts.units, *map(_millionth, rate[:3]))
-            rows.append((*start, _percent(count, total), total, spread, documents, rate.reason))
-    return pl.DataFrame(rows, schema=dict(OCCURRENCE), orient="row")
+            start = (corpus, emotion, count, units, *rate[:3], None)
+            rows.append((*start, total, spread, documents, rate.reason))
+    table = pl.DataFrame(rows, schema=dict(OCCURRENCE), orient="row")
+    return _add_percents(table, ("per_million", "low", "high"), "corpus")
 
 
 def cooccurrence_table(
@@ -229,7 +206,8 @@ def cooccurrence_table(
         for axis in range(len(terms.axes))
         for row in _axis_rows(corpus, of, terms, axis, counting, level)
     ]
-    return _add_adjusted_p(pl.DataFrame(rows, schema=dict(COOCCURRENCE)))
+    table = pl.DataFrame(rows, schema=dict(COOCCURRENCE))
+    return _add_adjusted_p(_add_percents(table, _RATE, "corpus", "axis", "group"))
 
 
 def contrast_table(
@@ -256,57 +234,63 @@ def contrast_table(
     return _add_adjusted_p(pl.DataFrame(rows, schema=dict(CONTRASTS)))
 
 
-def sample_table(drawn: Mapping[str, Mapping[int, Sequence[SampledUnit]]], terms: TermList) -> pl.DataFrame:
-    """The sentences with the lowest priorities of each cell: a sample that order and shards do not change."""
-    rows: list[Row] = []
-    emotions, groups = list(terms.emotions), len(terms.groups)
-    for corpus, cells in drawn.items():
-        for cell in sorted(cells):
-            emotion, group = divmod(cell, groups + 1)
-            term_group = terms.groups[group] if group < groups else None
-            place = {"emotion": emotions[emotion], "axis": "", "group": NONE}
-            if term_group:
-                place |= {"axis": term_group.axis, "group": term_group.name}
-            for _, file, sample, is_row in cells[cell]:
-                at = {"byte": None, "row": sample.place} if is_row else {"byte": sample.place, "row": None}
-                rows.append({"corpus": corpus, **place, "file": file, **at, "text": sample.text})
-    return pl.DataFrame(rows, schema=dict(SAMPLES))
+def sample_table(
+    drawn: Mapping[str, pl.DataFrame], terms: TermList, row_files: Collection[str]
+) -> pl.DataFrame:
+    """The sentences with the lowest priorities of each cell: a sample that order and shards do not change.
+
+    In ``row_files`` a place is the number of a row, not a byte.
+    """
+    groups = [*((group.axis, group.name) for group in terms.groups), ("", NONE)]
+    cells = [(emotion, *group) for emotion in terms.emotions for group in groups]
+    names = pl.DataFrame(cells, schema=["emotion", "axis", "group"], orient="row")
+    names = names.with_columns(cell=pl.int_range(pl.len()))
+    table = pl.concat(samples.with_columns(corpus=pl.lit(corpus)) for corpus, samples in drawn.items())
+    is_row = pl.col("file").is_in(list(row_files))
+    table = table.join(names, on="cell", maintain_order="left").with_columns(
+        byte=pl.when(~is_row).then("place"), row=pl.when(is_row).then("place")
+    )
+    return table.select(list(SAMPLES)).cast(pl.Schema(SAMPLES))
 
 
 def _axis_rows(
     corpus: str, of: CorpusCounts, terms: TermList, axis: int, counting: CountingMode, level: float
 ) -> Iterable[Row]:
-    blocks, documents = of.blocks, of.documents
+    blocks, documents = of
     name, units = terms.axes[axis], blocks.units
-    base, base_units = _baseline(blocks, axis)
-    for number, group in enumerate(terms.groups):
-        if group.axis != name:
-            continue
-        shown = (blocks.distinct if counting == "distinct" else blocks.flags)[:, :, number]
-        size = blocks.groups[:, number]
+    members = [(number, group.name) for number, group in enumerate(terms.groups) if group.axis == name]
+    for number, group in [*members, (-1, NONE)]:
+        is_base = group == NONE
+        both, size = blocks.flags[:, :, number], blocks.groups[:, number]
+        if is_base:
+            both, size = _baseline(blocks, axis)
+        is_distinct = counting == "distinct" and not is_base
+        shown = blocks.distinct[:, :, number] if is_distinct else both
         for i, emotion in enumerate(terms.emotions):
-            both = blocks.flags[:, i, number]
-            ratio = to_ratio(_odds_ratio(blocks, i, number, axis), level=level)
-            bits = to_bits(log_mutual_information(both, blocks.emotions[:, i], size, units), level=level)
+            if is_distinct and shown[:, i].any():
+                # Distinct terms may be more than units, so that they are no share of them.
+                rate = to_ratio(log_rate(shown[:, i], units), level=level)
+            else:
+                rate = share_estimate(shown[:, i], units, documents=documents, level=level)
+            ratio, bits = AssociationEstimate(reason=BASELINE), AssociationEstimate()
+            if not is_base:
+                ratio = to_ratio(_odds_ratio(blocks, i, number, axis), level=level)
+                link = log_mutual_information(both[:, i], blocks.emotions[:, i], size, units)
+                bits = to_bits(link, level=level)
             yield {
-                **_cell(corpus, emotion, name, group.name, shown, i),
-                **_rate(shown[:, i], units, documents, counting, level),
+                "corpus": corpus,
+                "emotion": emotion,
+                "axis": name,
+                "group": group,
+                "count": int(shown[:, i].sum()),
+                **dict(zip(_RATE, rate[:3], strict=True)),
                 **dict(zip(("odds_ratio", "low", "high", "p"), ratio[:4], strict=True)),
                 **dict(zip(("pmi", "pmi_low", "pmi_high"), bits[:3], strict=True)),
-                "sentences": int(both.sum()),
+                "sentences": int(both[:, i].sum()),
                 "group_sentences": int(size.sum()),
                 "n_clusters": documents,
-                "null_reason": ratio.reason if size.any() else NO_GROUP,
+                "null_reason": ratio.reason if is_base or size.any() else NO_GROUP,
             }
-    for i, emotion in enumerate(terms.emotions):
-        yield {
-            **_cell(corpus, emotion, name, NONE, base, i),
-            **_rate(base[:, i], units, documents, "flag", level),
-            "sentences": int(base[:, i].sum()),
-            "group_sentences": int(base_units.sum()),
-            "n_clusters": documents,
-            "null_reason": BASELINE,
-        }
 
 
 def _baseline(blocks: BlockCounts, axis: int) -> tuple[I64, I64]:
@@ -327,36 +311,13 @@ def _contrast(links: Sequence[LogRatio | None], level: float) -> Row:
     return dict(zip(("ratio", "low", "high", "p", "null_reason"), estimate, strict=True))
 
 
-def _cell(corpus: str, emotion: str, axis: str, group: str, shown: I64, i: int) -> Row:
-    counts = shown.sum(axis=0).tolist()
-    return {
-        "corpus": corpus,
-        "emotion": emotion,
-        "axis": axis,
-        "group": group,
-        "count": counts[i],
-        "percent": _percent(counts[i], sum(counts)),
-    }
-
-
-def _rate(events: I64, units: I64, documents: int, counting: CountingMode, level: float) -> Row:
-    """Events per million units; distinct terms may be more than units, so that they are no share of them."""
-    if counting == "distinct" and events.any():
-        estimate = to_ratio(log_rate(events, units), level=level)
-    else:
-        estimate = share_estimate(events, units, documents=documents, level=level)
-    names = ("per_million", "per_million_low", "per_million_high")
-    return dict(zip(names, map(_millionth, estimate[:3]), strict=True))
-
-
 def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:
     adjusted = benjamini_hochberg(table["p"].to_list())
     return table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64))
 
 
-def _percent(part: int, whole: int) -> float | None:
-    return 100 * part / whole if whole else None
-
-
-def _millionth(share: float | None) -> float | None:
-    return None if share is None else 1e6 * share
+def _add_percents(table: pl.DataFrame, rates: Sequence[str], *keys: str) -> pl.DataFrame:
+    """The table with the share of each count among those of its keys, and with rates per million."""
+    total = pl.col("count").sum().over(keys)
+    percent = pl.when(total > 0).then(100 * pl.col("count") / total)
+    return table.with_columns(pl.col(rates) * 1e6, percent=percent)

@@ -11,36 +11,40 @@ import csv
 import io
 import json
 import re
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from evenhand.core.digests import Json
-from evenhand.corpus.text_blocks import utf8_size
 
 RECORD_SIZE = 64
 """What a cell or line takes beside its letters."""
 _LINE_ENDS = ("\n", "\r")
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_BOM = "\xef\xbb\xbf"
+"""Bytes are read as Latin-1, one letter each, so that places in the text are those in the file."""
 
 Report = Callable[[int, str], None]
 """Takes a byte and what is wrong there."""
 
 
-class _TextPlace:
-    """The place in a text decoded with ``surrogateescape``; reports the first byte that is not UTF-8."""
+class _Decoder:
+    """Turns letters that stand for bytes into text; reports the first byte that is not UTF-8."""
 
     def __init__(self, report: Report) -> None:
-        self.byte, self._report, self._is_sound = 0, report, True
+        self._report, self._is_sound = report, True
 
-    def add(self, text: str) -> None:
-        """Go on by a piece of text."""
-        if self._is_sound and not text.isascii() and (bad := _NOT_UTF8.search(text)):
-            self._is_sound = False
-            place = self.byte + utf8_size(text[: bad.start()])
-            self._report(place, "is not UTF-8 here; such bytes separate words")
-        self.byte += utf8_size(text)
+    def decode(self, letters: str, place: int) -> str:
+        """The text of letters that begin at a place; what is not UTF-8 becomes U+FFFD."""
+        if letters.isascii():
+            return letters
+        data = letters.encode("latin-1")
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            if self._is_sound:
+                self._is_sound = False
+                self._report(place + error.start, "is not UTF-8 here; such bytes separate words")
+            return data.decode("utf-8", "replace")
 
 
 class _Line(NamedTuple):
@@ -59,12 +63,12 @@ class CsvRows:
     Args:
         file: Unpacked bytes; closed by who opened it.
         delimiter: What separates cells.
-        longest: Letters a line may have, and a row that goes over lines.
+        longest: Bytes a line may have, and a row that goes over lines.
         report: Takes the byte and what is wrong there.
     """
 
     def __init__(self, file: BinaryIO, *, delimiter: str, longest: int, report: Report) -> None:
-        self._text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+        self._text = io.TextIOWrapper(file, encoding="latin-1", newline="")
         self._delimiter, self._longest, self._report = delimiter, longest, report
         self._lines = self._read_lines()
         self._again: list[_Line] = []
@@ -120,27 +124,20 @@ class CsvRows:
             yield line.text
 
     def _read_lines(self) -> Iterator[_Line]:
-        number, place = 0, _TextPlace(self._report)
+        number, place, decoder = 0, 0, _Decoder(self._report)
         while text := self._text.readline(self._longest):
-            number, start = number + 1, place.byte
-            place.add(text)
+            number, start, place = number + 1, place, place + len(text)
             if len(text) < self._longest or text.endswith(_LINE_ENDS):
-                yield _Line(number, start, _show_damage(text if start else text.removeprefix("\ufeff")))
+                text = decoder.decode(text, start)
+                yield _Line(number, start, text if start else text.removeprefix("\ufeff"))
                 continue
             while (part := self._text.readline(self._longest)) and not part.endswith(_LINE_ENDS):
-                place.add(part)
-            place.add(part)
+                place += len(part)
+            place += len(part)
             self._report(start, f"line {number} is longer than {self._longest >> 20} MiB; not counted")
 
 
-def _show_damage(text: str) -> str:
-    """The text with what is not UTF-8 as U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-_BLANK = re.compile(r"[ \t\r\n\ufeff]*")
+_NOT_BLANK = re.compile(rf"[^ \t\r\n{_BOM}]")
 _OUTSIDE = re.compile(r'["{}\[\],]')
 _IN_STRING = re.compile(r'["\\\n]')
 """A string holds no line end: one that has lost its end is over there."""
@@ -175,17 +172,13 @@ def read_json_lines(pieces: Iterator[bytes], *, place: int, longest: int) -> Ite
             if size > longest:
                 yield JsonValue(place, None, f"a line is longer than {longest >> 20} MiB; not counted")
             elif (line := b"".join((*parts, end))).strip():
-                yield _parse_line(place, line)
+                try:
+                    yield JsonValue(place, json.loads(line))
+                except (ValueError, RecursionError) as error:
+                    yield JsonValue(place, None, f"a line is not JSON ({error}); not counted")
             place, parts, size = place + size + 1, [], 0
         size += len(rest)
         parts = [*parts, rest] if size <= longest else []
-
-
-def _parse_line(place: int, line: bytes) -> JsonValue:
-    try:
-        return JsonValue(place, json.loads(line))
-    except (ValueError, RecursionError) as error:
-        return JsonValue(place, None, f"a line is not JSON ({error}); not counted")
 
 
 class JsonElements:
@@ -193,67 +186,50 @@ class JsonElements:
 
     Args:
         pieces: The bytes.
-        longest: Letters that an element may have: one that does not end must not fill the memory.
+        longest: Bytes that an element may have: one that does not end must not fill the memory.
         report: Takes the byte where the text first is not UTF-8.
     """
 
     def __init__(self, pieces: Iterator[bytes], *, longest: int, report: Report) -> None:
-        self._pieces, self._longest = pieces, longest
-        self._text, self._at, self._byte = "", 0, 0
-        self._letters = getincrementaldecoder("utf-8")("surrogateescape")
-        self._end = _TextPlace(report)
-        self._decoder = json.JSONDecoder()
+        self._pieces, self._longest, self._decoder = pieces, longest, _Decoder(report)
+        self._text, self._begin, self._at = "", 0, 0
 
     def __iter__(self) -> Iterator[JsonValue]:
         opened: int | None = None
-        while letter := self._next_letter():
-            if letter == "," and opened is not None:
-                self._take(1)
-            elif letter == "[" and opened is None:
-                opened = self._byte
-                self._take(1)
+        while letter := self._search(_NOT_BLANK):
+            place = self._begin + self._at
+            if letter == "[" and opened is None:
+                opened = place
             elif letter == "]" and opened is not None:
                 opened = None
-                self._take(1)
-            elif letter in ",]":
-                yield JsonValue(self._byte, None, f"a {letter!r} stands where none can; it is skipped")
-                self._take(1)
-            else:
-                yield self._value()
+            elif letter in ",]" and opened is None:
+                yield JsonValue(place, None, f"a {letter!r} stands where none can; it is skipped")
+            elif letter != ",":
+                yield self._value(place)
+                continue
+            self._at += 1
         if opened is not None:
             yield JsonValue(opened, None, "the array that begins here does not end; counted up to there")
 
-    def _next_letter(self) -> str:
-        """The first letter that is not blank; empty at the end."""
-        while True:
-            blank = _BLANK.match(self._text, self._at)
-            self._take((blank.end() if blank else self._at) - self._at)
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
-
-    def _value(self) -> JsonValue:
-        place = self._byte
-        while True:
-            if len(self._text) - self._at > self._longest:
-                error = f"a value is longer than {self._longest >> 20} MiB; not counted"
-                break
+    def _value(self, place: int) -> JsonValue:
+        error = f"a value is longer than {self._longest >> 20} MiB; not counted"
+        while len(self._text) - self._at <= self._longest:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._at)
+                value, end = json.JSONDecoder().raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as failure:
                 if not (self._is_cut(failure) and self._more()):
                     # Neither nesting without end nor a number without end is the decoder's own error.
                     deep = isinstance(failure, RecursionError)
                     other = "it is nested too deeply" if deep else "a number is too long"
-                    reason = getattr(failure, "msg", other)
-                    error = f"a value is not JSON ({reason}); not counted"
+                    error = f"a value is not JSON ({getattr(failure, 'msg', other)}); not counted"
                     break
-            else:
-                # A number that reaches the end of what was read may go on.
-                if end < len(self._text) or not self._more():
-                    self._take(end - self._at)
-                    return JsonValue(place, value)
+                continue
+            letters = self._text[self._at : end]
+            # A number that reaches the end of what was read may go on.
+            if end < len(self._text) or not self._more():
+                self._at += len(letters)
+                text = self._decoder.decode(letters, place)
+                return JsonValue(place, value if text is letters else json.loads(text))
         self._skip()
         return JsonValue(place, None, error)
 
@@ -269,42 +245,33 @@ class JsonElements:
         while letter := self._search(_IN_STRING if in_string else _OUTSIDE):
             if not in_string and depth <= 0 and (letter == "," or (letter == "]" and depth == 0)):
                 return
-            self._take(1)
+            self._at += 1
             if letter == "\\":
-                self._take(1 if self._at < len(self._text) or self._more() else 0)
+                self._at += self._at < len(self._text) or self._more()
             elif letter == "\n":
-                self._skip_lines(first)
+                # A string has lost its end: go on to a line that begins as the damaged element did.
+                while self._search(_NOT_BLANK) not in (first, "") and self._search(_LINE_END):
+                    self._at += 1
                 return
             elif letter == '"':
                 in_string = not in_string
             else:
                 depth += (letter in "{[") - (letter in "}]")
 
-    def _skip_lines(self, first: str) -> None:
-        """Go on to a line that begins as the damaged element did: a string has lost its end."""
-        while self._next_letter() not in (first, "") and self._search(_LINE_END):
-            self._take(1)
-
     def _search(self, pattern: re.Pattern[str]) -> str:
         """Go on to what is looked for, and give its letter; empty at the end."""
         while (match := pattern.search(self._text, self._at)) is None:
-            self._take(len(self._text) - self._at)
+            self._at = len(self._text)
             if not self._more():
                 return ""
-        self._take(match.start() - self._at)
+        self._at = match.start()
         return match[0]
-
-    def _take(self, letters: int) -> None:
-        piece = self._text[self._at : self._at + letters]
-        self._byte += utf8_size(piece)
-        self._at += len(piece)
 
     def _more(self) -> bool:
         """Read as much again as is held, so that an element is begun anew a few times only."""
         parts, size = [self._text[self._at :]], 0
         while size <= len(parts[0]) and (piece := next(self._pieces, None)) is not None:
-            parts.append(self._letters.decode(piece))
-            self._end.add(parts[-1])
-            size += len(parts[-1])
-        self._text, self._at = "".join(parts), 0
+            parts.append(piece.decode("latin-1"))
+            size += len(piece)
+        self._text, self._begin, self._at = "".join(parts), self._begin + self._at, 0
         return size > 0

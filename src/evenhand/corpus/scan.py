@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -17,7 +19,7 @@ from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.corpus.options import CorpusOptions
 from evenhand.corpus.result_tables import (
-    build_corpus_counts,
+    CorpusCounts,
     contrast_table,
     cooccurrence_table,
     occurrence_table,
@@ -26,25 +28,22 @@ from evenhand.corpus.result_tables import (
 from evenhand.corpus.scanner import CountingConfig, compile_kernel
 from evenhand.corpus.shards import (
     TABLES,
+    WITH_GROUP,
     CorpusShard,
     CorpusTotal,
     ScanTask,
-    ShardResult,
-    ShardTiming,
-    describe_plan,
+    escape_surrogates,
     plan_shards,
-    read_shard_tables,
+    problem_table,
     run_local,
     run_ray,
-    write_shard_tables,
 )
 from evenhand.corpus.term_lists import builtin_terms, find_unmatchable, load_terms
-from evenhand.corpus.tokenisation import ClusterUnit, CountingMode, CountingUnit
+from evenhand.corpus.tokenisation import ClusterUnit, CountingMode
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
-from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 STAGE = "count"
@@ -110,7 +109,7 @@ class CorpusScan:
                 self._count(folder, progress)
                 totals, problems = self._total(folder)
                 record.update(describe_speed(totals.values(), time.perf_counter() - started))
-                record.update(items=len(self.shards), failed=len(problems))
+                record.update(items=len(self.shards), failed=problems.height)
             self._write(folder, totals, problems)
             folder.manifest["ended"] = utc_timestamp()
             folder.save_manifest()
@@ -128,7 +127,7 @@ class CorpusScan:
                 "workers": self.workers,
                 "address": self.options["address"],
             },
-            shards=describe_plan(self.shards),
+            shards=[[shard.key, shard.source.path, shard.start, shard.stop] for shard in self.shards],
             warnings=list(self.notes),
             ended=None,
         )
@@ -142,40 +141,35 @@ class CorpusScan:
                 compile_kernel(self.task.vocabulary(), self.task.config)
         with progress.step("counting", max(1, total >> 20)) as advance:
             advance((total - sum(shard.size for shard in left)) >> 20)
-            for shard, counted in self._count_shards(left) if left else ():
-                tables = write_shard_tables(counted)
+            is_ray = self.options["engine"] == "ray"
+            run = partial(run_ray, address=self.options["address"]) if is_ray else run_local
+            for shard, tables in run(left, self.task, workers=self.workers) if left else ():
                 for name in TABLES:
                     folder.write_shard(name, shard.key, tables[name])
                 advance(shard.size >> 20)
 
-    def _count_shards(self, shards: Sequence[CorpusShard]) -> Iterator[tuple[CorpusShard, ShardResult]]:
-        if self.options["engine"] == "ray":
-            return run_ray(shards, self.task, workers=self.workers, address=self.options["address"])
-        return run_local(shards, self.task, workers=self.workers)
-
-    def _total(self, folder: RunFolder) -> tuple[dict[str, CorpusTotal], list[ReadProblem]]:
-        totals, problems = dict[str, CorpusTotal](), list(self.problems)
+    def _total(self, folder: RunFolder) -> tuple[dict[str, CorpusTotal], pl.DataFrame]:
+        totals, problems = dict[str, CorpusTotal](), [problem_table(self.problems)]
         for shard in self.shards:
             tables = {name: folder.read_shards(name, [shard.key]).collect() for name in TABLES}
-            result = read_shard_tables(tables, self.task)
-            totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task)).add(shard, result)
-            problems += result.problems
-        return totals, problems
+            total = totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task))
+            total.add(shard, tables, self.task.config.samples)
+            problems.append(tables["problems"])
+        return totals, pl.concat(problems)
 
-    def _write(
-        self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: Sequence[ReadProblem]
-    ) -> None:
+    def _write(self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: pl.DataFrame) -> None:
         terms, level = self.task.terms, self.options["level"]
         corpora = {
-            name: build_corpus_counts(total.counts, total.blocks, documents=sum(total.documents.values()))
+            name: CorpusCounts(self.task.layout.split(total.blocks), total.documents.total())
             for name, total in totals.items()
         }
         folder.write("occurrence", occurrence_table(corpora, terms, level=level))
         folder.write("cooccurrence", cooccurrence_table(corpora, terms, counting=self.counting, level=level))
         folder.write("contrasts", contrast_table(corpora, terms, level=level))
-        folder.write("samples", sample_table({name: total.samples for name, total in totals.items()}, terms))
-        rows = [(p.file, p.byte, p.reason) for p in problems]
-        folder.write("problems", pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row"))
+        samples = {name: total.samples for name, total in totals.items()}
+        row_files = {escape_surrogates(one.path) for one in self.sources if one.format == "parquet"}
+        folder.write("samples", sample_table(samples, terms, row_files))
+        folder.write("problems", problems)
         folder.manifest["corpora"] = {name: _facts(total) for name, total in totals.items()}
 
 
@@ -201,7 +195,9 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     lists = options["terms"]
     terms = load_terms([lists] if isinstance(lists, Path | str) else lists) if lists else builtin_terms()
     counting = options["counting"] or ("distinct" if is_paper else "flag")
-    unit = options["unit"] or _unit(is_paper, sources)
+    # The paper counted rows of tables whole, and sentences of running text.
+    has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
+    unit = options["unit"] or ("document" if is_paper and has_rows else "sentence")
     cluster, seed = options["cluster"], options["seed"]
     way = CountingConfig(
         unit=unit,
@@ -244,35 +240,31 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     )
 
 
-def _unit(is_paper: bool, sources: Sequence[TextSource]) -> CountingUnit:
-    """The unit where none is given; the paper counted rows of tables whole, and sentences of running text."""
-    has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
-    return "document" if is_paper and has_rows else "sentence"
-
-
 def _facts(total: CorpusTotal) -> dict[str, Json]:
-    counts = total.counts
+    values = total.values
     return {
-        "units": counts.units,
-        "words": counts.words,
-        "bytes": total.bytes,
+        "units": values["units"],
+        "words": values["words"],
+        "bytes": values["bytes"],
         "files": len(total.files),
-        "units_without_group": counts.units - int(counts.axes[-1]),
-        "documents": {str(ending): count for ending, count in total.documents.items()},
+        "units_without_group": values["units"] - values[WITH_GROUP],
+        "documents": dict(total.documents),
     }
 
 
 def describe_speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
     """Where the time went, and which stage was the limit."""
-    clock = sum((total.clock for total in totals), ShardTiming())
-    limit = "reading and unpacking" if clock.reading > clock.counting else "counting"
+    values = sum((total.values for total in totals), Counter[str]())
+    reading, counting, waiting = (
+        values[f"clock.{name}"] / 1e6 for name in ("reading", "counting", "waiting")
+    )
     return {
         "seconds": round(seconds, 3),
-        "bytes": sum(total.bytes for total in totals),
-        "reading_seconds": round(clock.reading, 3),
-        "counting_seconds": round(clock.counting, 3),
-        "waiting_seconds": round(clock.waiting, 3),
-        "limited_by": limit,
+        "bytes": values["bytes"],
+        "reading_seconds": round(reading, 3),
+        "counting_seconds": round(counting, 3),
+        "waiting_seconds": round(waiting, 3),
+        "limited_by": "reading and unpacking" if reading > counting else "counting",
     }
 
 

@@ -2,7 +2,7 @@
 
 A stretch of bytes is *indexed* (where words begin and end, where units end), its words are *filtered* by a
 hash without a branch, and the few that pass are *counted* in order: looked up, and added to the set of
-categories of their unit; at the unit's end one cell of a histogram grows. No Python object is made for a
+categories of their unit, which the document notes at the unit's end. No Python object is made for a
 word. The rule is in `tokenisation.py`, a slow twin in the tests.
 
 Compiled code is kept in ``__pycache__`` (or where ``NUMBA_CACHE_DIR`` says), so that only the first run of
@@ -19,14 +19,14 @@ from numba import njit
 
 from evenhand.corpus.letters import (
     FACTOR,
-    MIX,
+    KEPT_BITS,
     ONE,
-    TO_SLOT,
     ZERO,
     blank_mask,
     continuation_mask,
     count_bits,
     count_trailing_zeros,
+    find_entry,
     has_high,
     high_mask,
     load_word,
@@ -35,7 +35,6 @@ from evenhand.corpus.letters import (
     newline_mask,
     punctuation_lead_mask,
     record_end_mask,
-    same_middle,
     stop_mask,
     walk_letters,
     word_mask,
@@ -44,13 +43,9 @@ from evenhand.corpus.letters import (
 from evenhand.corpus.term_matcher import (
     BITS,
     FILTER_BITS,
-    HEAD,
     I64,
-    LENGTH,
-    PLACE,
     SECOND,
     SINGLE,
-    TAIL,
     U64,
     Bytes,
 )
@@ -58,15 +53,13 @@ from evenhand.corpus.unit_counts import (
     AT_EMPTY_LINE,
     AT_FILE_END,
     AT_RECORD_END,
-    KEPT_BITS,
     LONG,
-    assign_block,
-    end_document,
-    end_unit,
+    add_hits,
     fingerprint,
+    is_dense,
     is_empty_line,
-    move_into_blocks,
-    wants_sample,
+    sample_unit,
+    settle_document,
 )
 
 # numba gives these functions their types when it compiles them; a call inside a loop over words costs more
@@ -189,32 +182,23 @@ def filter_candidates(data, first, n_words, pending, index, filter_):
     """Choose the words that may be terms, or hold bytes beyond ASCII: no branch, so none is mispredicted."""
     edges, high_blocks, chosen = index.edges, index.high_blocks, index.chosen
     base = data.ctypes.data
-    n_chosen = 0
+    n_chosen = np.int64(0)
     begin = 0
-    has_high_block = False
-    for block in range(high_blocks.size):
-        has_high_block |= high_blocks[block] != 0
+    has_high_block = high_blocks.any()
     if pending and n_words:
         chosen[0] = 0
-        n_chosen, begin = 1, 1
-    if has_high_block:
-        for i in range(begin, n_words):
-            start, stop = edges[2 * i], edges[2 * i + 1]
-            head = (load_word(base + start) | LOWER) & KEPT_BITS[min(stop - start, 8)]
-            place = (head * FACTOR) >> _TO_FILTER
-            passes = np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
-            passes |= high_blocks[(start - first) >> 6] | high_blocks[(stop - 1 - first) >> 6]
-            # A longer run may hold bytes beyond ASCII between its first and last block.
-            passes |= np.int64(stop - start > 64)
-            chosen[n_chosen] = i
-            n_chosen += passes
-        return n_chosen
+        n_chosen, begin = np.int64(1), 1
     for i in range(begin, n_words):
         start, stop = edges[2 * i], edges[2 * i + 1]
         head = (load_word(base + start) | LOWER) & KEPT_BITS[min(stop - start, 8)]
         place = (head * FACTOR) >> _TO_FILTER
+        passes = np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
+        if has_high_block:
+            passes |= high_blocks[(start - first) >> 6] | high_blocks[(stop - 1 - first) >> 6]
+            # A longer run may hold bytes beyond ASCII between its first and last block.
+            passes |= np.int64(stop - start > 64)
         chosen[n_chosen] = i
-        n_chosen += np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
+        n_chosen += passes
     return n_chosen
 
 
@@ -277,64 +261,48 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
 @njit(cache=True, nogil=True)
 def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, document_end, distinct, key):
     """Look the chosen words up, in order, and end the units that hold them."""
-    edges, bounds, words_before = index.edges, index.bounds, index.words_before
-    chosen, scratch = index.chosen, index.scratch
-    base = data.ctypes.data
-    state, histogram = tally.state[0], tally.histogram
-    dense, has_blocks = histogram.size > 1, tally.blocks.shape[0] > 0
-    by_hits = distinct or not dense
-    slots, slot_mask = matcher.slots, np.uint64(matcher.slots.size - 1)
-    entries, spelling = matcher.entries, matcher.spelling
-    term_seen, hits = tally.term_seen, tally.hits
-    felt = (ONE << np.uint64(matcher.sizes[0])) - ONE
-    has_samples = dense and tally.priority.shape[1] > 0
-    mask, unit_start = np.uint64(state.mask), state.unit_start
-    unit_first, extra, units = state.unit_first, state.extra, 0
-    n_hits, stamp = state.hits, state.unit
-    at_bound, next_bound = 0, bounds[0]
-    at_line_start, noted, n_noted = state.at_line_start, tally.noted, state.noted
-    document_key, document_units = np.uint64(state.document_key), state.document_units
-    document_limit = state.document_first + LONG
-    is_dense, is_any_line = np.int64(dense), document_end != AT_EMPTY_LINE
-    is_record, is_file = document_end == AT_RECORD_END, document_end == AT_FILE_END
-    last_byte = np.int64(255 if is_record else -1 if is_file else 10)
+    # Arrays are taken out of their tuples before the loop: each time counts references.
+    edges, bounds, words_before, chosen = index.edges, index.bounds, index.words_before, index.chosen
+    slots, entries, spelling = matcher.slots, matcher.entries, matcher.spelling
+    term_seen, hits, noted, ended = tally.term_seen, tally.hits, tally.noted, tally.ended
+    blocks, sizes, axis, scratch = tally.blocks, matcher.sizes, matcher.axis, index.scratch
+    base, state, dense = data.ctypes.data, tally.state[0], is_dense(matcher.sizes)
+    priorities, samples, worst, seen = tally.priority, tally.sample, tally.worst, tally.category_seen
+    by_hits, has_samples = distinct or not dense, priorities.shape[1] > 0
+    felt = (ONE << np.uint64(sizes[0])) - ONE
+    mask, n_hits, stamp, unit_start = np.uint64(state.mask), state.hits, state.unit, state.unit_start
+    at_bound, next_bound, n_noted = 0, bounds[0], state.noted
+    is_any_line, counts_sets = document_end != AT_EMPTY_LINE, np.int64(dense)
+    last_byte = np.int64(255 if document_end == AT_RECORD_END else -1 if document_end == AT_FILE_END else 10)
     for c in range(n_chosen + 1):
         start = edges[2 * chosen[c]] if c < n_chosen else _FAR - 1
         while start > next_bound:
-            if words_before[at_bound] - unit_first + extra > 0:
-                units += 1
-                if dense:
-                    histogram[mask] += 1
-                if dense and mask & felt == ZERO:
-                    # Distinct terms and samples need an emotion.
+            if words_before[at_bound] - state.unit_first + state.extra > 0:
+                state.units += 1
+                # Distinct terms and samples need an emotion.
+                if mask & felt if dense else n_hits:
                     if n_hits:
-                        n_hits, stamp = 0, stamp + 1
-                elif n_hits or (
-                    has_samples and wants_sample(mask, key, offset + next_bound, tally.worst, matcher.sizes)
-                ):
-                    state.hits, state.noted, state.unit = n_hits, n_noted, stamp
-                    end_unit(matcher, tally, mask, distinct, unit_start, next_bound, offset, chunk, key)
-                    n_hits, stamp, n_noted = state.hits, state.unit, state.noted
-                if has_blocks:
-                    document_key = fingerprint(document_key, base, unit_start, next_bound)
-                    document_units += 1
-                    # Written whether it is kept or not: a branch would often be guessed wrong.
-                    noted[n_noted] = mask
-                    n_noted += np.int64(mask != ZERO) & is_dense
+                        state.hits, state.unit, state.noted = n_hits, stamp, n_noted
+                        add_hits(matcher, tally, distinct)
+                        n_noted = state.noted
+                    if has_samples:
+                        here = (unit_start, next_bound, offset, chunk, key)
+                        sample_unit(sizes, seen, stamp, mask, *here, priorities, samples, worst)
+                n_hits, stamp = 0, stamp + 1
+                state.document_key = fingerprint(state.document_key, base, unit_start, next_bound)
+                state.document_units += 1
+                # Written whether it is kept or not: a branch would often be guessed wrong.
+                noted[n_noted] = mask
+                n_noted += np.int64(mask != ZERO) & counts_sets
+                state.with_group += np.int64(mask > felt) & counts_sets
             # Nearly every line that is not empty fails the first question.
             may_end = (data[next_bound] == last_byte) & ((data[next_bound - 1] <= 32) | is_any_line)
-            if (may_end and document_units) or n_noted >= document_limit:
-                state.noted, state.document_key = n_noted, np.int64(document_key)
-                state.document_units = document_units
-                if may_end and (is_any_line or is_empty_line(data, next_bound, at_line_start)):
-                    end_document(state, tally.ended)
-                assign_block(state, tally.blocks.shape[0])
-                is_long = state.noted >= 2 * LONG or state.document_block >= 0
-                if is_long or state.ended == tally.ended.shape[0]:
-                    move_into_blocks(state, tally.blocks, noted, tally.ended, matcher.sizes, matcher.axis)
-                n_noted, document_key = state.noted, np.uint64(state.document_key)
-                document_units, document_limit = state.document_units, state.document_first + LONG
-            mask, unit_first, extra = ZERO, words_before[at_bound], 0
+            if (may_end and state.document_units) or n_noted >= state.document_first + LONG:
+                state.noted = n_noted
+                may_end &= is_any_line or is_empty_line(data, next_bound, state.at_line_start)
+                settle_document(state, may_end, blocks, noted, ended, sizes, axis)
+                n_noted = state.noted
+            mask, state.unit_first, state.extra = ZERO, words_before[at_bound], 0
             unit_start = next_bound + 1
             at_bound += 1
             next_bound = bounds[at_bound]
@@ -346,44 +314,26 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
         last = load_word(base + end - 8) if size > 8 else ZERO
         if has_high(data, start, size, first | last):
             state.hits, state.unit = n_hits, stamp
-            mask, n_words = walk_letters(
-                data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask
-            )
+            mask = walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask)
             n_hits = state.hits
-            extra += n_words - 1
-            state.words += n_words - 1
             continue
         first |= LOWER & KEPT_BITS[min(size, 8)]
         if size > 8:
             last |= LOWER
-        slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
-        entry = slots[slot]
-        while entry >= 0:
-            same = (
-                entries[entry, HEAD] == first
-                and entries[entry, TAIL] == last
-                and entries[entry, LENGTH] == np.uint64(size)
-            )
-            if same and (
-                size <= 16 or same_middle(data, start, size, spelling, np.int64(entries[entry, PLACE]))
-            ):
-                mask |= entries[entry, BITS]
-                if by_hits and entries[entry, SINGLE]:
-                    term = np.int64(entries[entry, SINGLE]) - 1
-                    if term_seen[term] != stamp:
-                        term_seen[term] = stamp
-                        hits[n_hits] = term
-                        n_hits += 1
-                second = entries[entry, SECOND]
-                if second and may_follow(second, data[end], data[end + 1]):
-                    state.hits, state.unit = n_hits, stamp
-                    mask |= longer_terms(data, end, stop, matcher, tally, by_hits, np.int64(entry))
-                    n_hits = state.hits
-                break
-            slot = (slot + ONE) & slot_mask
-            entry = slots[slot]
-    state.mask, state.unit_start, state.hits = np.int64(mask), unit_start, n_hits
-    state.noted, state.document_key = n_noted, np.int64(document_key)
-    state.document_units, state.unit = document_units, stamp
-    state.unit_first, state.extra = unit_first, extra
-    state.units += units
+        entry = find_entry(data, start, size, first, last, slots, entries, spelling)
+        if entry < 0:
+            continue
+        mask |= entries[entry, BITS]
+        if by_hits and entries[entry, SINGLE]:
+            term = np.int64(entries[entry, SINGLE]) - 1
+            if term_seen[term] != stamp:
+                term_seen[term] = stamp
+                hits[n_hits] = term
+                n_hits += 1
+        second = entries[entry, SECOND]
+        if second and may_follow(second, data[end], data[end + 1]):
+            state.hits, state.unit = n_hits, stamp
+            mask |= longer_terms(data, end, stop, matcher, tally, by_hits, entry)
+            n_hits = state.hits
+    state.mask, state.hits, state.unit, state.unit_start = np.int64(mask), n_hits, stamp, unit_start
+    state.noted = n_noted

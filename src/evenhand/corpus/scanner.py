@@ -5,31 +5,26 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from evenhand.corpus import counts, letters, scan_kernel, unit_counts
-from evenhand.corpus.counts import BlockLayout, UnitCounts, read_tally
-from evenhand.corpus.term_matcher import I64, Bytes, TermVocabulary
+from evenhand.corpus.counts import BlockLayout, UnitCounts
+from evenhand.corpus.term_matcher import Bytes, TermVocabulary
 from evenhand.corpus.tokenisation import (
     PAPER_DELETED,
+    PAPER_STOP,
     RECORD_END,
     CountingUnit,
     WordRule,
-    split_paper_sentences,
 )
 from evenhand.store.atomic_writes import write_text
 
-_UNITS: Mapping[CountingUnit, int] = {
-    "sentence": scan_kernel.SENTENCE,
-    "line": scan_kernel.LINE,
-    "document": scan_kernel.DOCUMENT,
-}
 _NO_PRIORITY = (1 << 64) - 1
 _SAMPLE_BYTES = 600
 _NEWLINE = 0x0A
@@ -48,12 +43,9 @@ _STAMP: Final = "evenhand-corpus.stamp"
 
 DocumentEnd = Literal["record", "empty line", "line", "file"]
 """What ends a document: a record of a table or dump; in running text an empty line, a line or the file."""
-_DOCUMENT_ENDS: Mapping[DocumentEnd, int] = {
-    "record": unit_counts.AT_RECORD_END,
-    "empty line": unit_counts.AT_EMPTY_LINE,
-    "line": unit_counts.AT_LINE_END,
-    "file": unit_counts.AT_FILE_END,
-}
+UNITS: tuple[CountingUnit, ...] = get_args(CountingUnit)
+DOCUMENT_ENDS: tuple[DocumentEnd, ...] = get_args(DocumentEnd)
+"""The kernel and the tables of shards know both by their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,7 @@ class CountingConfig:
     samples: int = 0
     """Texts kept for each cell."""
     blocks: int = BLOCKS
-    """Blocks of documents, a power of two; 0 for counts without intervals."""
+    """Blocks of documents, a power of two."""
 
 
 class SampledText(NamedTuple):
@@ -144,8 +136,8 @@ class Scanner:
         self._key = np.uint64(key & _NO_PRIORITY)
         self._tally = new_tally(vocabulary, way, start)
         ending = document_end or ("record" if is_records else "empty line")
-        self._document_end = _DOCUMENT_ENDS[ending]
-        if ending == "file" and way.blocks:
+        self._document_end = DOCUMENT_ENDS.index(ending)
+        if ending == "file":
             # A file may be counted in several shards, which must meet in one block.
             self._tally.state["document_block"] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
@@ -156,7 +148,7 @@ class Scanner:
         self._rest, self._pending, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
-        self._unit = scan_kernel.RECORD if is_whole else _UNITS[way.unit]
+        self._unit = scan_kernel.RECORD if is_whole else UNITS.index(way.unit)
 
     def feed(self, data: bytes | memoryview, places: Sequence[int] = ()) -> None:
         """Count more bytes; what may belong to a word or term that goes on is kept for later.
@@ -171,15 +163,10 @@ class Scanner:
     def finish(self) -> UnitCounts:
         """The counts, when the stream has ended."""
         self._scan(self._apply_paper_rule(b"", is_last=True), is_last=True)
-        return self.counts()
-
-    def counts(self) -> UnitCounts:
-        """The counts of what was scanned so far."""
-        return read_tally(self._tally, self._vocabulary)
-
-    def blocks(self) -> I64:
-        """The counts of each block of documents."""
-        return self._tally.blocks
+        units, words, documents, with_group = (
+            int(self._tally.state[name][0]) for name in ("units", "words", "documents", "with_group")
+        )
+        return UnitCounts(units, words, documents, with_group, self._tally.blocks)
 
     def samples(self) -> list[SampledText]:
         """The sampled texts of the cells, lowest priority first."""
@@ -202,8 +189,10 @@ class Scanner:
         keep = 1 if data[-1:] in (b".", b"?", b"!") and not is_last else 0
         self._pending = data[len(data) - keep :]
         self._offset_map.forget(self._offset)
+        data = data[: len(data) - keep]
+        # Stops of sentences become line ends before they are deleted.
         return self._offset_map.delete_bytes(
-            split_paper_sentences(data[: len(data) - keep], self._config.unit)
+            PAPER_STOP.sub(b"\n", data) if self._config.unit == "sentence" else data
         )
 
     def _scan(self, data: bytes | memoryview, *, is_last: bool) -> None:
@@ -212,7 +201,7 @@ class Scanner:
         begin = self._skip_begun_word(buffer, stop)
         buffer, stop = buffer[begin:], stop - begin
         end = stop if is_last else self._cut(buffer, stop)
-        matcher, way = self._vocabulary.arrays, self._config
+        matcher, way = self._vocabulary, self._config
         here = (self._offset, self._chunk)
         if end > 0:
             mode = (self._unit, self._is_records, self._document_end, way.is_distinct, self._key)
@@ -242,7 +231,7 @@ class Scanner:
     def _skip_begun_word(self, buffer: Bytes, stop: int) -> int:
         if not self._is_inside:
             return 0
-        begin = int(letters.end_of_word(buffer, stop, self._vocabulary.arrays))
+        begin = int(letters.end_of_word(buffer, stop, self._vocabulary))
         # A letter cut in two by the end of the data is not the end of the word.
         self._is_inside = begin >= stop - 4
         self._offset += begin
@@ -251,11 +240,12 @@ class Scanner:
     def _cut(self, buffer: Bytes, stop: int) -> int:
         """A place up to which the data can be counted now."""
         end = letters.find_after_last(buffer, stop, RECORD_END if self._is_records else _NEWLINE)
-        latest = stop - self._vocabulary.margin - 8
+        margin = int(self._vocabulary.sizes[4])
+        latest = stop - margin - 8
         if end or self._is_records or latest <= 0:
             return int(end)
-        place = int(letters.place_between_words(buffer, latest, self._vocabulary.arrays))
-        if place < 0 and latest > 4 * self._vocabulary.margin:
+        place = int(letters.place_between_words(buffer, latest, self._vocabulary))
+        if place < 0 and latest > 4 * margin:
             # One word fills everything: count it here, and skip what follows of it.
             self._is_inside = True
             while buffer[latest] & 0xC0 == 0x80:
@@ -285,19 +275,14 @@ class Scanner:
 
 def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -> counts.KernelTally:
     """Zeros to count into."""
-    matcher = vocabulary.arrays
-    emotions, groups, axes = (int(size) for size in matcher.sizes[:3])
+    emotions, groups, axes = (int(size) for size in vocabulary.sizes[:3])
     pairs = emotions * (groups + 1)
     width = BlockLayout(emotions, groups, axes).size
     state = np.zeros(1, dtype=counts.STATE)
     state["unit"], state["at_line_start"], state["unit_start"], state["document_block"] = 1, 1, start, -1
-    terms = matcher.term_bits.size
+    terms = vocabulary.term_bits.size
     return counts.KernelTally(
         state=state,
-        histogram=np.zeros(1 << (emotions + groups) if vocabulary.is_dense else 1, dtype=np.int64),
-        pairs=np.zeros((emotions + 1, groups + 1), dtype=np.int64),
-        distinct=np.zeros((emotions, groups), dtype=np.int64),
-        axes=np.zeros((emotions + 1, axes + 1), dtype=np.int64),
         hits=np.zeros(terms + 1, dtype=np.int64),
         term_seen=np.zeros(terms + 1, dtype=np.int64),
         category_seen=np.zeros(emotions + groups + axes, dtype=np.int64),
@@ -305,7 +290,7 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
         worst=np.full(pairs, _NO_PRIORITY, dtype=np.uint64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
-        noted=np.zeros(3 * unit_counts.LONG + width + matcher.categories.size * emotions, dtype=np.uint64),
+        noted=np.zeros(3 * unit_counts.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
         ended=np.zeros((_DOCUMENTS_NOTED, 4), dtype=np.int64),
     )
 

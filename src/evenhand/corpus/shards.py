@@ -3,44 +3,54 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 import io
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
 
-from evenhand.core.digests import Json
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
-from evenhand.corpus.counts import BlockLayout, UnitCounts, counts_from_rows, counts_to_rows, zero_counts
+from evenhand.corpus.counts import BlockLayout
 from evenhand.corpus.readers import (
     PrefetchReader,
     find_document_start,
     find_line_start,
     has_empty_lines,
-    has_records,
     holds_lines,
     read_blocks,
 )
-from evenhand.corpus.result_tables import SampledUnit
-from evenhand.corpus.scanner import CountingConfig, DocumentEnd, SampledText, Scanner, block_rows
+from evenhand.corpus.scanner import DOCUMENT_ENDS, CountingConfig, DocumentEnd, Scanner, block_rows
 from evenhand.corpus.term_lists import TermList
 from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
 from evenhand.corpus.text_blocks import BLOCK, ByteBlock
 from evenhand.corpus.tokenisation import ClusterUnit
+from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
 
 _LISTED = 100
 SHARD_BYTES = 64 << 20
 """Plain text and JSONL is cut into pieces of about this size, at line ends."""
+_COUNT_SCHEMA = {"name": pl.String, "value": pl.Int64}
+_SAMPLE_SCHEMA = {
+    "cell": pl.Int64,
+    "priority": pl.UInt64,
+    "place": pl.Int64,
+    "file": pl.String,
+    "text": pl.String,
+}
+TABLES = ("problems", "samples", "blocks", "counts")
+"""The tables of a shard; the last one marks it as finished."""
+WITH_GROUP = "axes"
+"""The row of units that name a group. In older shards several rows have this name: the last is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,45 +90,9 @@ class ScanTask:
         """The columns of its blocks of documents."""
         return BlockLayout(len(self.terms.emotions), len(self.terms.groups), len(self.terms.axes))
 
-    def no_blocks(self) -> I64:
-        """Blocks of documents without a document."""
-        width = self.layout.size
-        return np.zeros((block_rows(width, self.config), width), dtype=np.int64)
-
     def vocabulary(self) -> TermVocabulary:
         """The terms, ready for the kernel."""
         return build_vocabulary(self.terms, self.config.rule)
-
-
-@dataclass(frozen=True, slots=True)
-class ShardTiming:
-    """The time of a shard, in seconds."""
-
-    reading: float = 0.0
-    """Reading and unpacking."""
-    counting: float = 0.0
-    waiting: float = 0.0
-    """The counter had nothing to count: reading is the limit."""
-
-    def __add__(self, other: ShardTiming) -> ShardTiming:
-        return ShardTiming(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class ShardResult:
-    """The counts, samples and problems of a shard."""
-
-    counts: UnitCounts
-    bytes: int
-    """Of unpacked text."""
-    samples: tuple[tuple[str, SampledText], ...] = ()
-    """Each with its file."""
-    problems: tuple[ReadProblem, ...] = ()
-    clock: ShardTiming = field(default_factory=ShardTiming)
-    blocks: I64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
-    """The counts of each block of documents."""
-    document_end: DocumentEnd = "record"
-    """What ended a document."""
 
 
 def plan_shards(sources: Sequence[TextSource], way: CountingConfig) -> list[CorpusShard]:
@@ -127,9 +101,9 @@ def plan_shards(sources: Sequence[TextSource], way: CountingConfig) -> list[Corp
     for source in sources:
         if source.size <= SHARD_BYTES or not _can_be_cut(source, way):
             shards.append(CorpusShard(source))
-            continue
-        for start in range(0, source.size, SHARD_BYTES):
-            shards.append(CorpusShard(source, start, min(start + SHARD_BYTES, source.size)))
+        else:
+            starts = range(0, source.size, SHARD_BYTES)
+            shards += [CorpusShard(source, at, min(at + SHARD_BYTES, source.size)) for at in starts]
     return shards
 
 
@@ -168,8 +142,8 @@ class ScanStopped(Exception):
 
 def count_shard(
     shard: CorpusShard, task: ScanTask, vocabulary: TermVocabulary, stop: threading.Event | None = None
-) -> ShardResult:
-    """The counts of a shard, with its samples and what was wrong in it."""
+) -> dict[str, pl.DataFrame]:
+    """The counts of a shard, with its samples and what was wrong in it: a table for each of `TABLES`."""
     source, problems = shard.source, ShardProblems(shard.source.path)
     key = derive_seed(task.seed, "sample", source.corpus, source.path)
     ending = _document_end(shard, task)
@@ -183,7 +157,7 @@ def count_shard(
         ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
     start = span[0] if span else 0
     scanner = Scanner(
-        vocabulary, task.config, is_records=has_records(source), key=key, start=start, document_end=ending
+        vocabulary, task.config, is_records=source.format != "text", key=key, start=start, document_end=ending
     )
     total, counting = 0, 0.0
     for block in chain([first], pieces):
@@ -200,22 +174,49 @@ def count_shard(
         if scanner.bad_bytes == 1:
             reason = f"1 byte{where} is not UTF-8; it separates words"
         problems.add(ReadProblem(source.path, scanner.first_bad_byte, reason))
-    return ShardResult(
-        counts,
-        total,
-        tuple((source.path, sample) for sample in scanner.samples()),
-        problems.to_tuple(),
-        ShardTiming(feed.reading, counting, 0.0 if is_cheap else feed.wait_seconds),
-        scanner.blocks(),
-        ending,
-    )
+    single = {
+        "units": counts.units,
+        "words": counts.words,
+        "documents": counts.documents,
+        WITH_GROUP: counts.with_group,
+        "bytes": total,
+        "document_end": DOCUMENT_ENDS.index(ending),
+        "clock.reading": int(feed.reading * 1e6),
+        "clock.counting": int(counting * 1e6),
+        "clock.waiting": int(feed.wait_seconds * 1e6),
+    }
+    file = escape_surrogates(source.path)
+    samples = [(one.cell, one.priority, one.place, file, one.text) for one in scanner.samples()]
+    places, columns = np.nonzero(counts.blocks)
+    blocks = {
+        "block": places.astype(np.int32),
+        "column": columns.astype(np.int32),
+        "value": counts.blocks[places, columns],
+    }
+    return {
+        "problems": problem_table(problems.to_tuple()),
+        "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
+        "blocks": pl.DataFrame(blocks),
+        "counts": pl.DataFrame(list(single.items()), schema=_COUNT_SCHEMA, orient="row"),
+    }
+
+
+def problem_table(problems: Iterable[ReadProblem]) -> pl.DataFrame:
+    """The table ``problems``."""
+    rows = [(escape_surrogates(one.file), one.byte, escape_surrogates(one.reason)) for one in problems]
+    return pl.DataFrame(rows, schema=dict(PROBLEMS), orient="row")
+
+
+def escape_surrogates(text: str) -> str:
+    """The text with what UTF-8 cannot hold, as names of files may, written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
     """What ends a document of a source; null where its first block, which is not read yet, decides."""
     if task.cluster == "file":
         return "file"
-    if has_records(shard.source):
+    if shard.source.format != "text":
         return "record"
     if task.cluster == "line" and task.config.unit != "document":
         return "line"
@@ -245,88 +246,21 @@ def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
         return (shard.start, shard.stop)
 
 
-_COUNT_SCHEMA = {"name": pl.String, "row": pl.Int64, "column": pl.Int64, "value": pl.Int64}
-_SAMPLE_SCHEMA = {
-    "cell": pl.Int64,
-    "priority": pl.UInt64,
-    "place": pl.Int64,
-    "file": pl.String,
-    "text": pl.String,
-}
-_PROBLEM_SCHEMA = {"file": pl.String, "byte": pl.Int64, "reason": pl.String}
-_ENDS: tuple[DocumentEnd, ...] = ("record", "empty line", "line", "file")
-TABLES = ("problems", "samples", "blocks", "counts")
-"""The tables of a shard; the last one marks it as finished."""
-
-
-def write_shard_tables(counted: ShardResult) -> dict[str, pl.DataFrame]:
-    """A counted shard as four small tables, by the names of `TABLES`."""
-    clock = [(f"clock.{name}", 0, 0, int(seconds * 1e6)) for name, seconds in asdict(counted.clock).items()]
-    single = [("bytes", 0, 0, counted.bytes), ("document_end", 0, 0, _ENDS.index(counted.document_end))]
-    rows = [*counts_to_rows(counted.counts), *single, *clock]
-    places, columns = np.nonzero(counted.blocks)
-    samples = [(s.cell, s.priority, s.place, _clean(file), s.text) for file, s in counted.samples]
-    problems = [(_clean(p.file), p.byte, _clean(p.reason)) for p in counted.problems]
-    return {
-        "problems": pl.DataFrame(problems, schema=_PROBLEM_SCHEMA, orient="row"),
-        "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
-        "blocks": pl.DataFrame(
-            {
-                "block": places.astype(np.int32),
-                "column": columns.astype(np.int32),
-                "value": counted.blocks[places, columns],
-            }
-        ),
-        "counts": pl.DataFrame(rows, schema=_COUNT_SCHEMA, orient="row"),
-    }
-
-
-def read_shard_tables(tables: Mapping[str, pl.DataFrame], task: ScanTask) -> ShardResult:
-    """The counted shard that `to_tables` wrote."""
-    rows = list(tables["counts"].iter_rows())
-    single = {name: value for name, row, column, value in rows if not row and not column}
-    blocks, cells = task.no_blocks(), tables["blocks"]
-    blocks[cells["block"].to_numpy(), cells["column"].to_numpy()] = cells["value"].to_numpy()
-    clock = ShardTiming(**{name: single.get(f"clock.{name}", 0) / 1e6 for name in asdict(ShardTiming())})
-    samples = tuple(
-        (file, SampledText(cell, priority, place, text))
-        for cell, priority, place, file, text in tables["samples"].iter_rows()
-    )
-    problems = tuple(ReadProblem(*row) for row in tables["problems"].iter_rows())
-    counts, ending = counts_from_rows(rows, task.layout), _ENDS[single["document_end"]]
-    return ShardResult(counts, single["bytes"], samples, problems, clock, blocks, ending)
-
-
-def describe_plan(shards: Sequence[CorpusShard]) -> list[Json]:
-    """The shard plan as the manifest holds it."""
-    return [[shard.key, shard.source.path, shard.start, shard.stop] for shard in shards]
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-Engine = Literal["local", "ray"]
 _RETRIES = 3
+Counted = TypeVar("Counted")
+CountedShard: TypeAlias = tuple[CorpusShard, Mapping[str, pl.DataFrame]]
 
 
-def run_local(
-    shards: Sequence[CorpusShard], task: ScanTask, *, workers: int
-) -> Iterator[tuple[CorpusShard, ShardResult]]:
+def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) -> Iterator[CountedShard]:
     """Each shard with what was counted in it, as they finish, on this machine."""
-    vocabulary = task.vocabulary()
-    waiting, stop = iter(shards), threading.Event()
+    vocabulary, stop = task.vocabulary(), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
-        running: dict[Future[ShardResult], CorpusShard] = {}
         try:
-            while True:
-                # A few ahead of the workers: a corpus may have a million shards.
-                while len(running) < 2 * workers and (shard := next(waiting, None)) is not None:
-                    running[pool.submit(count_shard, shard, task, vocabulary, stop)] = shard
-                if not running:
-                    return
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(done), done.result()
+            yield from _finish_jobs(
+                shards,
+                lambda shard: pool.submit(count_shard, shard, task, vocabulary, stop),
+                limit=2 * workers,
+            )
         finally:
             # An interrupted run must not wait for the end of a shard, which may be a large archive.
             stop.set()
@@ -335,30 +269,37 @@ def run_local(
 
 def run_ray(
     shards: Sequence[CorpusShard], task: ScanTask, *, workers: int, address: str | None
-) -> Iterator[tuple[CorpusShard, ShardResult]]:
+) -> Iterator[CountedShard]:
     """The same on a Ray cluster, by address or started here; a shard whose worker dies is counted again."""
     with connect_cluster(address=address, cpus=workers) as ray:
         check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
         remote = ray.remote(max_retries=_RETRIES)(_count_as_arrow)
-        shared, waiting, folder = ray.put(task), iter(shards), str(Path.cwd())
-        running: dict[object, CorpusShard] = {}
+        shared, folder = ray.put(task), str(Path.cwd())
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))
-        while True:
-            while len(running) < limit and (shard := next(waiting, None)) is not None:
-                running[remote.remote(shard, shared, folder)] = shard
-            if not running:
-                return
-            done, _ = ray.wait(list(running), num_returns=1)
-            for reference in done:
-                tables = {name: pl.read_ipc(io.BytesIO(data)) for name, data in ray.get(reference).items()}
-                yield running.pop(reference), read_shard_tables(tables, task)
+        jobs = _finish_jobs(shards, lambda shard: remote.remote(shard, shared, folder).future(), limit=limit)
+        for shard, written in jobs:
+            yield shard, {name: pl.read_ipc(io.BytesIO(data)) for name, data in written.items()}
+
+
+def _finish_jobs(
+    shards: Iterable[CorpusShard], submit: Callable[[CorpusShard], Future[Counted]], *, limit: int
+) -> Iterator[tuple[CorpusShard, Counted]]:
+    """Each shard with the result of its job; only so many are submitted, for a corpus may have a million."""
+    waiting, running = iter(shards), dict[Future[Counted], CorpusShard]()
+    while True:
+        while len(running) < limit and (shard := next(waiting, None)) is not None:
+            running[submit(shard)] = shard
+        if not running:
+            return
+        for done in wait(running, return_when=FIRST_COMPLETED).done:
+            yield running.pop(done), done.result()
 
 
 def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str, bytes]:
     """A shard counted in a Ray worker, as Arrow."""
     enter_folder(folder)
     written = {}
-    for name, table in write_shard_tables(count_shard(shard, task, task.vocabulary())).items():
+    for name, table in count_shard(shard, task, task.vocabulary()).items():
         buffer = io.BytesIO()
         table.write_ipc(buffer)
         written[name] = buffer.getvalue()
@@ -369,36 +310,33 @@ def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str
 class CorpusTotal:
     """What was counted in a corpus so far; memory does not grow with the number of shards."""
 
-    task: ScanTask
-    counts: UnitCounts
     blocks: I64
-    samples: dict[int, list[SampledUnit]] = field(default_factory=dict)
-    """The lowest priorities of each cell, with their file."""
-    documents: dict[DocumentEnd, int] = field(default_factory=dict)
+    samples: pl.DataFrame
+    """The lowest priorities of each cell."""
+    values: Counter[str] = field(default_factory=Counter)
+    """Units, words, bytes and times in microseconds."""
+    documents: Counter[str] = field(default_factory=Counter)
     """By what ended them."""
     files: set[str] = field(default_factory=set)
-    bytes: int = 0
-    clock: ShardTiming = field(default_factory=ShardTiming)
 
     @classmethod
     def of(cls, task: ScanTask) -> CorpusTotal:
         """Nothing counted yet."""
-        return cls(task, zero_counts(*task.layout), task.no_blocks())
+        width = task.layout.size
+        blocks = np.zeros((block_rows(width, task.config), width), dtype=np.int64)
+        return cls(blocks, pl.DataFrame(schema=_SAMPLE_SCHEMA))
 
-    def add(self, shard: CorpusShard, counted: ShardResult) -> None:
-        """Add a shard; each must be added once."""
-        self.counts += counted.counts
-        self.blocks += counted.blocks
-        for file, sample in counted.samples:
-            unit = SampledUnit(sample.priority, file, sample, is_row=shard.source.format == "parquet")
-            self.samples.setdefault(sample.cell, []).append(unit)
-        for cell in {sample.cell for _, sample in counted.samples}:
-            self.samples[cell] = heapq.nsmallest(self.task.config.samples, self.samples[cell])
-        ending, documents = counted.document_end, counted.counts.documents
+    def add(self, shard: CorpusShard, tables: Mapping[str, pl.DataFrame], samples: int) -> None:
+        """Add the tables of a shard; each must be added once."""
+        values = dict(tables["counts"].select("name", "value").iter_rows())
+        self.values.update(values)
+        block, column, value = (tables["blocks"][name].to_numpy() for name in ("block", "column", "value"))
+        self.blocks[block, column] += value
+        drawn = pl.concat([self.samples, tables["samples"]]).sort("cell", "priority", "file", "place", "text")
+        self.samples = drawn.group_by("cell", maintain_order=True).head(samples)
+        ending, documents = DOCUMENT_ENDS[values["document_end"]], values["documents"]
         if ending == "file":
             # A file in several shards is one document.
             documents = 0 if shard.source.path in self.files else int(bool(documents))
-        self.documents[ending] = self.documents.get(ending, 0) + documents
+        self.documents[ending] += documents
         self.files.add(shard.source.path)
-        self.bytes += counted.bytes
-        self.clock += counted.clock

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.registry import require_library
 from evenhand.core.regular_files import read_bytes
-from evenhand.core.toml import parse_toml
+from evenhand.core.toml import describe_misfit, parse_toml
 from evenhand.corpus.tokenisation import WordRule, split_words
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.text_sources import ReadProblem
@@ -102,12 +105,12 @@ class _Entry:
     file: str
     data: bytes
 
-    def find(self, term: str, occurrence: int) -> int | None:
-        """The byte where the n-th mention of a term begins in the file."""
+    def report(self, term: str, reason: str, *, occurrence: int = 1) -> ReadProblem:
+        """What is wrong where the n-th mention of a term begins in the file."""
         quoted = json.dumps(term, ensure_ascii=False).encode()
         needle = quoted if quoted in self.data else term.encode()
         places = [match.start() for match in re.finditer(re.escape(needle), self.data)][:occurrence]
-        return places[-1] if places else None
+        return ReadProblem(self.file, places[-1] if places else None, reason)
 
 
 def builtin_terms() -> TermList:
@@ -122,31 +125,28 @@ def load_terms(sources: Sequence[Path | str], *, needs_both: bool = True) -> Ter
     needs emotions and groups; a list that is only lengthened may have one of them.
     """
     entries = [entry for source in sources for entry in _entries(source)]
-    problems = [
-        *_empty_lists(entries),
-        *_find_wordless(entries),
-        *_find_duplicates(entries),
-        *_find_shared_terms(entries),
-    ]
-    emotions: dict[str, tuple[str, ...]] = {}
-    groups: dict[tuple[str, str], tuple[str, ...]] = {}
+    lists: dict[tuple[str, str], tuple[str, ...]] = {}
     for entry in entries:
-        if not entry.terms:
-            continue
-        if entry.axis:
+        if entry.terms:
             key = (entry.axis, entry.name)
-            groups[key] = _unique((*groups.get(key, ()), *entry.terms))
-        else:
-            emotions[entry.name] = _unique((*emotions.get(entry.name, ()), *entry.terms))
-    _refuse_reserved(groups)
-    if needs_both or not (emotions or groups):
-        _require(emotions, "emotion", sources)
-        _require(groups, "group", sources)
-    return TermList(
-        emotions,
-        tuple(TermGroup(axis, name, terms) for (axis, name), terms in groups.items()),
-        tuple(problems),
-    )
+            lists[key] = _unique((*lists.get(key, ()), *entry.terms))
+    emotions = {name: terms for (axis, name), terms in lists.items() if not axis}
+    groups = tuple(TermGroup(axis, name, terms) for (axis, name), terms in lists.items() if axis)
+    for group in groups:
+        if group.name == NONE:
+            raise InputError(
+                f"a group of {group.axis!r} is called {NONE!r}",
+                expected="any other name: this one is that of texts that name no group",
+                fix="give the group another name",
+            )
+    for kind, part in (("emotion", emotions), ("group", groups)):
+        if not part and (needs_both or not lists):
+            raise InputError(
+                f"no {kind} terms in {', '.join(map(str, sources))}",
+                expected=ACCEPTED,
+                fix=f"add a list; in flat files these names are emotions: {', '.join(sorted(EMOTIONS))}",
+            )
+    return TermList(emotions, groups, tuple(_find_problems(entries)))
 
 
 def find_unmatchable(terms: TermList, rule: WordRule) -> list[str]:
@@ -169,7 +169,10 @@ def split_term(term: str, rule: WordRule) -> tuple[str, ...]:
 
 
 def _entries(source: Path | str) -> Iterator[_Entry]:
-    label, path = _split_label(source)
+    label, equals, path_after = str(source).partition("=")
+    if not equals or Path(source).exists():
+        label, path_after = "", str(source)
+    path = Path(path_after)
     try:
         data = read_bytes(path)
         text = data.decode("utf-8-sig")
@@ -178,8 +181,8 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
             f"the terms {path} cannot be read: {error}", expected=ACCEPTED, fix="check the path"
         ) from error
     if path.suffix.lower() in (".json", ".toml"):
-        for axis, name, terms in _lists(_parse(text, path), path):
-            yield _Entry(axis, name, terms, str(path), data)
+        for axis, name, terms in _parse(text, path):
+            yield _Entry(axis, name, tuple(terms), str(path), data)
         return
     name = label or path.stem
     axis, _, last = name.rpartition("/")
@@ -188,22 +191,30 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
     yield _Entry(axis or _axis(last), last, tuple(filter(None, lines)), str(path), data)
 
 
-def _split_label(source: Path | str) -> tuple[str, Path]:
-    label, equals, path = str(source).partition("=")
-    if equals and not Path(source).exists():
-        return label, Path(path)
-    return "", Path(source)
+class _NamedLists(BaseModel):
+    emotions: dict[str, list[str]] = Field(default_factory=dict)
+    groups: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
 
 
-def _parse(text: str, path: Path) -> Mapping[str, object]:
+_FLAT_LISTS = TypeAdapter(dict[str, list[str]])
+
+
+def _parse(text: str, path: Path) -> list[tuple[str, str, list[str]]]:
+    """Axis (empty for an emotion), name and terms of each list."""
     try:
         is_toml = path.suffix.lower() == ".toml"
         content = parse_toml(text) if is_toml else json.loads(text, object_pairs_hook=_object)
+        if not isinstance(content, dict) or not {"emotions", "groups"} & content.keys():
+            flat = _FLAT_LISTS.validate_python(content)
+            return [(_axis(name), name, terms) for name, terms in flat.items()]
+        named = _NamedLists.model_validate(content)
     except (ValueError, RecursionError) as error:
-        raise _unusable(f"the terms {path} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise _unusable(f"the terms {path} hold a {type(content).__name__}")
-    return content
+        reason = describe_misfit(error) if isinstance(error, ValidationError) else error
+        raise InputError(
+            f"the terms {path} cannot be read: {reason}", expected=ACCEPTED, fix="repair the file"
+        ) from error
+    groups = [(axis, *one) for axis, lists in named.groups.items() for one in lists.items()]
+    return [*(("", *one) for one in named.emotions.items()), *groups]
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
@@ -214,38 +225,10 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def _lists(content: Mapping[str, object], path: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    if not {"emotions", "groups"} & content.keys():
-        for name, terms in content.items():
-            yield _axis(name), name, _terms(terms, name, path)
-        return
-    for name, terms in _table(content.get("emotions", {}), "emotions", path).items():
-        yield "", name, _terms(terms, name, path)
-    for axis, groups in _table(content.get("groups", {}), "groups", path).items():
-        for name, terms in _table(groups, axis, path).items():
-            yield axis, name, _terms(terms, name, path)
-
-
 def _axis(name: str) -> str:
     """The axis of a list that stands under its name alone; empty for an emotion."""
     key = name.lower()
     return "" if key in EMOTIONS else AXES.get(key, OTHER_AXIS)
-
-
-def _table(value: object, name: str, path: Path) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise _unusable(f"{name!r} in {path} is a {type(value).__name__}")
-    return value
-
-
-def _terms(value: object, name: str, path: Path) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(term, str) for term in value):
-        raise _unusable(f"{name!r} in {path} is not a list of terms")
-    return tuple(value)
-
-
-def _unusable(problem: str) -> InputError:
-    return InputError(problem, expected=ACCEPTED, fix="repair the file")
 
 
 def _unique(terms: Iterable[str]) -> tuple[str, ...]:
@@ -256,66 +239,36 @@ def _key(term: str) -> str:
     return " ".join(split_words(term))
 
 
-def _empty_lists(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    for entry in entries:
-        if not any(_key(term) for term in entry.terms):
-            byte = entry.find(entry.name, 1)
-            yield ReadProblem(entry.file, byte, f"the list {entry.name!r} has no terms; it is not counted")
+def _find_problems(entries: Iterable[_Entry]) -> list[ReadProblem]:
+    """Lists without terms, terms without a word, and terms that are in a list or in two lists twice.
 
-
-def _find_wordless(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    for entry in entries:
-        lost = [term for term in dict.fromkeys(entry.terms) if not _key(term)]
-        # A list without any word is reported as empty.
-        for term in lost if len(lost) < len(set(entry.terms)) else ():
-            reason = f"{term!r} in {entry.name!r} has no letter or digit; it cannot be found"
-            yield ReadProblem(entry.file, entry.find(term, 1), reason)
-
-
-def _find_duplicates(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    for entry in entries:
-        seen: dict[str, str] = {}
-        for term in filter(_key, entry.terms):
-            key = _key(term)
-            if key in seen:
-                byte = entry.find(term, 2 if term == seen[key] else 1)
-                reason = f"{term!r} is in {entry.name!r} twice; it is counted once"
-                yield ReadProblem(entry.file, byte, reason)
-            seen.setdefault(key, term)
-
-
-def _find_shared_terms(entries: Iterable[_Entry]) -> Iterator[ReadProblem]:
-    """Terms in two lists: in an emotion and a group, such a term links them wherever it occurs."""
+    In an emotion and a group, a shared term links them wherever it occurs.
+    """
+    empty, wordless, repeated, shared = (list[ReadProblem]() for _ in range(4))
     owners: dict[str, tuple[str, str]] = {}
-    mentions: dict[tuple[str, str], int] = {}
+    mentions = Counter[tuple[str, str]]()
     for entry in entries:
-        for term in filter(_key, dict.fromkeys(entry.terms)):
-            key, here = _key(term), (entry.axis, entry.name)
-            mentions[entry.file, term] = mentions.get((entry.file, term), 0) + 1
-            owner = owners.setdefault(key, here)
-            if owner != here:
-                byte = entry.find(term, mentions[entry.file, term])
-                both = f"{term!r} is in {owner[1]!r} and in {entry.name!r}"
-                yield ReadProblem(entry.file, byte, f"{both}; it is counted in both")
-
-
-def _refuse_reserved(groups: Iterable[tuple[str, str]]) -> None:
-    for axis, name in groups:
-        if name == NONE:
-            raise InputError(
-                f"a group of {axis!r} is called {NONE!r}",
-                expected="any other name: this one is that of texts that name no group",
-                fix="give the group another name",
-            )
-
-
-def _require(lists: Collection[object], kind: str, sources: Sequence[Path | str]) -> None:
-    if not lists:
-        raise InputError(
-            f"no {kind} terms in {', '.join(map(str, sources))}",
-            expected=ACCEPTED,
-            fix=f"add a list; in flat files these names are emotions: {', '.join(sorted(EMOTIONS))}",
-        )
+        name, terms = entry.name, dict.fromkeys(entry.terms)
+        lost = [term for term in terms if not _key(term)]
+        if len(lost) == len(terms):
+            empty.append(entry.report(name, f"the list {name!r} has no terms; it is not counted"))
+            continue
+        for term in lost:
+            reason = f"{term!r} in {name!r} has no letter or digit; it cannot be found"
+            wordless.append(entry.report(term, reason))
+        firsts: dict[str, str] = {}
+        for term in filter(_key, entry.terms):
+            if (first := firsts.get(_key(term))) is not None:
+                reason = f"{term!r} is in {name!r} twice; it is counted once"
+                repeated.append(entry.report(term, reason, occurrence=2 if term == first else 1))
+            firsts.setdefault(_key(term), term)
+        for term in filter(_key, terms):
+            mentions[entry.file, term] += 1
+            owner = owners.setdefault(_key(term), (entry.axis, name))
+            if owner != (entry.axis, name):
+                reason = f"{term!r} is in {owner[1]!r} and in {name!r}; it is counted in both"
+                shared.append(entry.report(term, reason, occurrence=mentions[entry.file, term]))
+    return [*empty, *wordless, *repeated, *shared]
 
 
 _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -17,19 +17,17 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-DENSE_BITS = 18
-"""Categories up to which a histogram over all their sets is kept (2 MiB; our own lists have 17); above, pairs
-are counted one by one."""
+DENSE_BITS = 63
+"""Categories up to which the set of a unit is one number; above, they are noted one by one."""
 FILTER_FACTOR = 0x9E3779B97F4A7C15
 SLOT_FACTOR = 0xC2B2AE3D27D4EB4F
 FILTER_BITS = 17
 """A filter of 16 KiB: half that size lets a quarter more words of English pass, `with` among them."""
-_WORD64 = (1 << 64) - 1
 _BLANK = 0x20
 
 
 HEAD, TAIL, LENGTH, PLACE, SINGLE, BITS, LONGER, SECOND = range(8)
-"""Places in a row of `MatcherArrays.entries`.
+"""Places in a row of `TermVocabulary.entries`.
 
 The first eight bytes of the word (padded with zeros), its last eight if it is longer (else 0), its length,
 where it begins in `spelling`, the term that is this word alone plus one (else 0), the categories of that term
@@ -38,8 +36,8 @@ their second words begin with, as bits of the letter's lowest six (0 where there
 """
 
 
-class MatcherArrays(NamedTuple):
-    """The arrays the kernel reads. Categories are the emotions, then the groups."""
+class TermVocabulary(NamedTuple):
+    """The terms as arrays, as the kernel reads them. Categories are the emotions, then the groups."""
 
     filter: U64
     """A bit for each hash of a first word's first eight bytes: most words of a text end here."""
@@ -47,10 +45,9 @@ class MatcherArrays(NamedTuple):
     """First words by hash: a row of `entries`, or -1."""
     entries: U64
     """A row for each first word, one cache line: see the places below."""
-    longer_term: I64
-    longer_place: I64
-    """Where the remaining words begin in `spelling`: each ends with a zero byte."""
-    longer_end: I64
+    longer: I64
+    """A row for each longer term: its number, and where in `spelling` its other words, each with a zero byte,
+    begin and end."""
     spelling: Bytes
     term_bits: U64
     categories: I64
@@ -62,20 +59,7 @@ class MatcherArrays(NamedTuple):
     folded: npt.NDArray[np.int32]
     gaps: npt.NDArray[np.int32]
     sizes: I64
-    """Emotions, groups, axes, longest first word in bytes."""
-
-
-class TermVocabulary(NamedTuple):
-    """A matcher with what its reader must know."""
-
-    arrays: MatcherArrays
-    margin: int
-    """Bytes a term may reach beyond the end of its first word."""
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether every set of categories has a cell of its own."""
-        return int(self.arrays.sizes[0] + self.arrays.sizes[1]) <= DENSE_BITS
+    """Emotions, groups, axes, longest first word in bytes; bytes a term may reach beyond its first word."""
 
 
 def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
@@ -85,8 +69,42 @@ def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
     heads: dict[bytes, list[tuple[int, tuple[bytes, ...]]]] = {}
     for parts, term in spellings.items():
         heads.setdefault(parts[0], []).append((term, parts[1:]))
+    masks = [sum(1 << category for category in part if category < 64) for part in owners.values()]
+    spelling, rows, longer = bytearray(), list[list[int]](), list[tuple[int, int, int]]()
+    for word, members in heads.items():
+        place, first, single, bits, second = len(spelling), len(longer), 0, 0, 0
+        spelling += word
+        for term, rest in members:
+            if rest:
+                begin = len(spelling)
+                spelling += b"".join(part + b"\0" for part in rest)
+                longer.append((term, begin, len(spelling)))
+                second |= 1 << (rest[0][0] & 63)
+            else:
+                single, bits = term + 1, masks[term]
+        head, tail = word[:8], word[-8:] if len(word) > 8 else b""
+        ends = (int.from_bytes(head, "little"), int.from_bytes(tail, "little"))
+        rows.append([*ends, len(word), place, single, bits, first | len(longer) << 32, second])
+    entries = np.array(rows, dtype=np.uint64).reshape(-1, 8)
+    axes = list(terms.axes)
+    is_word, folded = letter_tables()
     longest = max((sum(map(len, parts)) + GAP_BYTES * len(parts) for parts in spellings), default=0)
-    return TermVocabulary(_arrays(heads, list(owners.values()), terms), longest + 2 * GAP_BYTES)
+    head_size = max(map(len, heads), default=0)
+    return TermVocabulary(
+        filter=_filter(entries),
+        slots=_slots(entries),
+        entries=entries,
+        longer=np.array(longer, dtype=np.int64).reshape(-1, 3),
+        spelling=np.frombuffer(bytes(spelling) + bytes(8), dtype=np.uint8),
+        term_bits=np.array(masks, dtype=np.uint64),
+        categories=_i64(category for part in owners.values() for category in part),
+        first_category=_i64(accumulate(map(len, owners.values()), initial=0)),
+        axis=_i64([*[-1] * len(terms.emotions), *(axes.index(group.axis) for group in terms.groups)]),
+        is_word=is_word,
+        folded=folded,
+        gaps=np.array([ord(gap) for gap in GAPS], dtype=np.int32),
+        sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), head_size, longest + 2 * GAP_BYTES]),
+    )
 
 
 def _owners(terms: TermList, rule: WordRule) -> dict[tuple[str, ...], list[int]]:
@@ -107,107 +125,33 @@ def _spellings(owners: Mapping[tuple[str, ...], object]) -> dict[tuple[bytes, ..
     for number, parts in enumerate(owners):
         for form in ("NFC", "NFD"):
             again = split_words(unicodedata.normalize(form, " ".join(parts)))
-            spellings.setdefault(tuple(map(folded_bytes, again)), number)
+            spellings.setdefault(tuple(map(_folded_bytes, again)), number)
     return spellings
 
 
-def folded_bytes(word: str) -> bytes:
+def _folded_bytes(word: str) -> bytes:
     """A folded word as the kernel compares it: UTF-8 with bit 0x20 set in every ASCII byte."""
     return bytes(byte | _BLANK if byte < 0x80 else byte for byte in word.encode())
 
 
-def _arrays(
-    heads: Mapping[bytes, Sequence[tuple[int, tuple[bytes, ...]]]],
-    owners: Sequence[Sequence[int]],
-    terms: TermList,
-) -> MatcherArrays:
-    singles, longer = {}, {}
-    for word, entries in heads.items():
-        singles[word] = next((term for term, rest in entries if not rest), -1)
-        longer[word] = [(term, rest) for term, rest in entries if rest]
-    spelling = bytearray()
-    places = [_append(spelling, word) for word in heads]
-    tails = [
-        (term, _append(spelling, b"".join(part + b"\0" for part in rest)), len(spelling))
-        for word in heads
-        for term, rest in longer[word]
-    ]
-    masks = [sum(1 << category for category in part if category < 64) for part in owners]
-    axes = list(terms.axes)
-    is_word, folded = letter_tables()
-    return MatcherArrays(
-        filter=_filter(heads),
-        slots=_slots(heads),
-        entries=_entries(heads, places, singles, masks, longer),
-        longer_term=_i64(tail[0] for tail in tails),
-        longer_place=_i64(tail[1] for tail in tails),
-        longer_end=_i64(tail[2] for tail in tails),
-        spelling=np.frombuffer(bytes(spelling) + bytes(8), dtype=np.uint8),
-        term_bits=np.array(masks, dtype=np.uint64),
-        categories=_i64(category for part in owners for category in part),
-        first_category=_i64(accumulate(map(len, owners), initial=0)),
-        axis=_i64([*[-1] * len(terms.emotions), *(axes.index(group.axis) for group in terms.groups)]),
-        is_word=is_word,
-        folded=folded,
-        gaps=np.array([ord(gap) for gap in GAPS], dtype=np.int32),
-        sizes=_i64([len(terms.emotions), len(terms.groups), len(axes), max(map(len, heads), default=0)]),
-    )
-
-
-def _entries(
-    heads: Iterable[bytes],
-    places: Sequence[int],
-    singles: Mapping[bytes, int],
-    masks: Sequence[int],
-    longer: Mapping[bytes, Sequence[tuple[int, tuple[bytes, ...]]]],
-) -> U64:
-    rows, start = [], 0
-    for word, place in zip(heads, places, strict=True):
-        single, end = singles[word], start + len(longer[word])
-        bits = masks[single] if single >= 0 else 0
-        second = 0
-        for _, rest in longer[word]:
-            second |= 1 << (rest[0][0] & 63)
-        rows.append([*_ends(word), len(word), place, single + 1, bits, start | end << 32, second])
-        start = end
-    return np.array(rows, dtype=np.uint64).reshape(-1, 8)
-
-
-def _append(spelling: bytearray, data: bytes) -> int:
-    spelling += data
-    return len(spelling) - len(data)
-
-
-def _ends(word: bytes) -> tuple[int, int]:
-    """The first eight bytes of a word, and its last eight if it is longer, as numbers."""
-    return int.from_bytes(word[:8], "little"), int.from_bytes(word[-8:] if len(word) > 8 else b"", "little")
-
-
-def _filter(heads: Iterable[bytes]) -> U64:
+def _filter(entries: U64) -> U64:
     table = np.zeros((1 << FILTER_BITS) // 64, dtype=np.uint64)
-    for word in heads:
-        place = ((_ends(word)[0] * FILTER_FACTOR) & _WORD64) >> (64 - FILTER_BITS)
-        table[place >> 6] |= np.uint64(1 << (place & 63))
+    places = (entries[:, HEAD] * np.uint64(FILTER_FACTOR)) >> np.uint64(64 - FILTER_BITS)
+    np.bitwise_or.at(table, places >> np.uint64(6), np.uint64(1) << (places & np.uint64(63)))
     return table
 
 
-def _slots(heads: Mapping[bytes, object]) -> npt.NDArray[np.int32]:
-    size = 16
-    while size < 4 * len(heads):
-        size *= 2
+def _slots(entries: U64) -> npt.NDArray[np.int32]:
+    """The hash table of first words: where the search for a word begins, the kernel computes the same."""
+    size = max(16, 1 << (4 * len(entries) - 1).bit_length())
     slots = np.full(size, -1, dtype=np.int32)
-    for number, word in enumerate(heads):
-        slot = hash_slot(*_ends(word), len(word), size)
+    mixed = entries[:, HEAD] ^ (entries[:, TAIL] * np.uint64(SLOT_FACTOR)) ^ entries[:, LENGTH]
+    for number, start in enumerate(((mixed * np.uint64(FILTER_FACTOR)) >> np.uint64(32)).tolist()):
+        slot = start & (size - 1)
         while slots[slot] >= 0:
             slot = (slot + 1) & (size - 1)
         slots[slot] = number
     return slots
-
-
-def hash_slot(head: int, tail: int, length: int, size: int) -> int:
-    """Where the search for a word begins; the kernel computes the same."""
-    mixed = (head ^ (tail * SLOT_FACTOR) ^ length) & _WORD64
-    return (((mixed * FILTER_FACTOR) & _WORD64) >> 32) & (size - 1)
 
 
 def _i64(values: Iterable[int]) -> I64:

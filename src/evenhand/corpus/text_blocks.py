@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from html import unescape
-from typing import BinaryIO, Final, NamedTuple
-from xml.etree.ElementTree import Element, ParseError, fromstring
+from typing import BinaryIO, Final, NamedTuple, TypeVar
+from xml.etree.ElementTree import ParseError, fromstring
 
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem
 
@@ -15,6 +16,7 @@ BLOCK = 1 << 20
 RECORD_END = b"\xff"
 
 Report = Callable[[ReadProblem], None]
+Item = TypeVar("Item")
 
 
 class ByteBlock(NamedTuple):
@@ -41,7 +43,9 @@ def join_texts(texts: Sequence[RecordText]) -> ByteBlock:
 def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator[bytes]:
     """The bytes of a file, or of a range of it, some at a time."""
     if span is None:
-        yield from _until_it_breaks(file)
+        # `read` would throw away what it had gathered when a packed file turns out to be cut short.
+        read = partial(getattr(file, "read1", file.read), BLOCK)
+        yield from map(b"".join, fill_blocks(iter(read, b""), len))
         return
     file.seek(span[0])
     left = span[1] - span[0]
@@ -50,30 +54,22 @@ def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator
         yield block
 
 
-def _until_it_breaks(file: BinaryIO) -> Iterator[bytes]:
-    """Blocks of a file; what was unpacked before an error is given before the error is."""
-    parts: list[bytes] = []
-    size = 0
-    # `read` would throw away what it had gathered when a packed file turns out to be cut short.
-    read = getattr(file, "read1", file.read)
+def fill_blocks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Items of about a mebibyte at a time; those before an error are given before the error is."""
+    block, size = list[Item](), 0
     try:
-        while part := read(BLOCK):
-            parts.append(part)
-            size += len(part)
+        for item in items:
+            block.append(item)
+            size += size_of(item)
             if size >= BLOCK:
-                yield b"".join(parts)
-                parts, size = [], 0
+                yield block
+                block, size = [], 0
     except READ_ERRORS:
-        if parts:
-            yield b"".join(parts)
+        if block:
+            yield block
         raise
-    if parts:
-        yield b"".join(parts)
-
-
-def utf8_size(text: str) -> int:
-    """The bytes of a text that was decoded with ``surrogateescape``."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+    if block:
+        yield block
 
 
 def _encode(text: str) -> bytes:
@@ -115,12 +111,13 @@ def read_dump_articles(
     """
     for place, page in _pages(pieces, longest, report):
         try:
-            text = _article(fromstring(page))
+            parts = {part.tag.rpartition("}")[2]: part.text or "" for part in fromstring(page).iter()}
         except ParseError as error:
             report(place, f"a page is not XML ({error}); not counted")
             continue
-        if text:
-            yield RecordText(place, plain_text(text))
+        is_article = parts.get("ns", "0").strip() == "0" and "redirect" not in parts
+        if is_article and parts.get("text"):
+            yield RecordText(place, plain_text(parts["text"]))
 
 
 def plain_text(wikitext: str) -> str:
@@ -184,9 +181,3 @@ def _pages(
         report(begin + page.start(), _ENDLESS)
     if not has_pages:
         report(0, "holds no page of a MediaWiki dump; not counted")
-
-
-def _article(page: Element) -> str:
-    parts = {element.tag.rpartition("}")[2]: element.text or "" for element in page.iter()}
-    is_article = parts.get("ns", "0").strip() == "0" and "redirect" not in parts
-    return parts.get("text", "") if is_article else ""

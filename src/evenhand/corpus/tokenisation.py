@@ -45,7 +45,7 @@ _LETTERS_END, _LATE_MARKS = 0x40000, range(0xE0000, 0xE0200)
 """Unicode has no letters, marks or digits elsewhere; asking for every code point would take a second."""
 _OF_SYMBOLS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 """Variation selectors: the heart of ``\u2764\ufe0fhappy`` must not become a part of the word."""
-_PAPER_STOP = re.compile(rb"[.?!](?=[ \t\r\n\x0b\x0c])")
+PAPER_STOP = re.compile(rb"[.?!](?=[ \t\r\n\x0b\x0c])")
 
 
 @cache
@@ -85,8 +85,3 @@ def split_words(text: str) -> list[str]:
     ['ma', 'am', 'the', 'king', 's', 'well', 'read']
     """
     return "".join(fold_letter(letter) if is_word_letter(letter) else " " for letter in text).split()
-
-
-def split_paper_sentences(data: bytes, unit: CountingUnit) -> bytes:
-    """The bytes with the stops of sentences as line ends, before the paper's deletions."""
-    return _PAPER_STOP.sub(b"\n", data) if unit == "sentence" else data

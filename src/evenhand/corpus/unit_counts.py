@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenhand.corpus.letters import FACTOR, MIX, ONE, ZERO, count_trailing_zeros, load_word
+from evenhand.corpus.letters import FACTOR, KEPT_BITS, MIX, ONE, ZERO, count_trailing_zeros, load_word
+from evenhand.corpus.term_matcher import DENSE_BITS
 
 # numba gives these functions their types when it compiles them.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
 # ruff: noqa: C901, PLR0913
 
-AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END, AT_RECORD_END = 0, 1, 2, 3
+AT_RECORD_END, AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END = 0, 1, 2, 3
 """Where a document ends."""
 LONG = 4096
 """Entries after which a document is known by how it begins, so that it need not be kept whole."""
-KEPT_BITS = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
-"""The bytes of a word that is shorter than eight."""
 CELL = np.uint64(1 << 63)
 """Marks an entry that is one column of the blocks, not a set of categories."""
 
@@ -48,7 +47,9 @@ def fingerprint(key, address, first, last):
     size = min(last - begin, 8)
     head = load_word(address + begin) & KEPT_BITS[size]
     tail = load_word(address + last - size) & KEPT_BITS[size]
-    return (key ^ (key >> _S29) ^ head ^ (tail * MIX) ^ (np.uint64(last - first) << _S32)) * FACTOR
+    key = np.uint64(key)
+    key = (key ^ (key >> _S29) ^ head ^ (tail * MIX) ^ (np.uint64(last - first) << _S32)) * FACTOR
+    return np.int64(key)
 
 
 @njit(cache=True, nogil=True)
@@ -63,10 +64,14 @@ def end_document(state, ended):
 
 
 @njit(cache=True, nogil=True)
-def assign_block(state, n_blocks):
-    """Choose the block of a document that has become long: from then on it need not be kept whole."""
+def settle_document(state, ends, blocks, noted, ended, sizes, axis):
+    """End a document, or choose the block of a long one, which then need not be kept whole; make room."""
+    if ends:
+        end_document(state, ended)
     if state.document_block < 0 and state.noted - state.document_first >= LONG:
-        state.document_block = _hash_block(state.document_key, n_blocks)
+        state.document_block = _hash_block(state.document_key, blocks.shape[0])
+    if state.noted >= 2 * LONG or state.document_block >= 0 or state.ended == ended.shape[0]:
+        move_into_blocks(state, blocks, noted, ended, sizes, axis)
 
 
 @njit(cache=True, nogil=True)
@@ -97,39 +102,33 @@ def _hash_block(key, n_blocks):
 
 @njit(cache=True, nogil=True)
 def _add(row, noted, first, last, sizes, axis):
-    """Add entries to the counts of a block; `Layout` says where they stand."""
+    """Add entries to the counts of a block; `BlockLayout` says where they stand."""
     emotions, groups, axes = sizes[0], sizes[1], sizes[2]
-    of_emotions = (ONE << np.uint64(emotions)) - ONE
-    flags = 1 + emotions + groups
-    of_axes = flags + emotions * groups
-    of_emotion_axes = of_axes + axes
+    of_axes = 1 + emotions + groups * (1 + emotions)
     for i in range(first, last):
         entry = noted[i]
         if entry & CELL:
             row[np.int64(entry ^ CELL)] += 1
             continue
-        named, felt, axes_named = entry >> np.uint64(emotions), entry & of_emotions, ZERO
+        named, axes_named = entry >> np.uint64(emotions), ZERO
         rest = named
         while rest:
-            group = count_trailing_zeros(rest)
+            axes_named |= ONE << np.uint64(axis[emotions + count_trailing_zeros(rest)])
             rest &= rest - ONE
-            axes_named |= ONE << np.uint64(axis[emotions + group])
-            row[1 + emotions + group] += 1
-        rest = axes_named
-        while rest:
-            row[of_axes + count_trailing_zeros(rest)] += 1
-            rest &= rest - ONE
+        # Place 0 stands for all units, with or without an emotion; place k for those with emotion k - 1.
+        felt = ((entry & ((ONE << np.uint64(emotions)) - ONE)) << ONE) | ONE
         while felt:
-            emotion = count_trailing_zeros(felt)
+            place = count_trailing_zeros(felt)
             felt &= felt - ONE
-            row[1 + emotion] += 1
+            if place:
+                row[place] += 1
             rest = named
             while rest:
-                row[flags + emotion * groups + count_trailing_zeros(rest)] += 1
+                row[1 + emotions + place * groups + count_trailing_zeros(rest)] += 1
                 rest &= rest - ONE
             rest = axes_named
             while rest:
-                row[of_emotion_axes + emotion * axes + count_trailing_zeros(rest)] += 1
+                row[of_axes + place * axes + count_trailing_zeros(rest)] += 1
                 rest &= rest - ONE
 
 
@@ -140,164 +139,104 @@ def end_file(data, matcher, tally, unit, distinct, end, offset, chunk, key):
     if state.has_words:
         mask = np.uint64(state.mask)
         state.units += 1
-        if tally.histogram.size > 1:
-            tally.histogram[mask] += 1
+        if is_dense(matcher.sizes):
+            state.with_group += 1 if mask >> np.uint64(matcher.sizes[0]) else 0
             tally.noted[state.noted] = mask
             state.noted += 1
-        end_unit(matcher, tally, mask, distinct, first, end - 1, offset, chunk, key)
+        if state.hits:
+            add_hits(matcher, tally, distinct)
+        if tally.priority.shape[1]:
+            here = (first, end - 1, offset, chunk, key)
+            samples = (tally.priority, tally.sample, tally.worst)
+            sample_unit(matcher.sizes, tally.category_seen, state.unit, mask, *here, *samples)
+        state.hits = 0
+        state.unit += 1
         # Elsewhere white space would follow, and the stop would not belong to the sentence it ends.
         has_stop = unit == 0 and (data[end - 1] == 46 or data[end - 1] == 63 or data[end - 1] == 33)
         last = end - 1 if has_stop else end
-        document_key = np.uint64(state.document_key)
-        state.document_key = np.int64(fingerprint(document_key, data.ctypes.data, first, last))
+        state.document_key = fingerprint(state.document_key, data.ctypes.data, first, last)
         state.document_units += 1
-    if tally.blocks.shape[0]:
-        if state.document_units:
-            end_document(state, tally.ended)
-        move_into_blocks(state, tally.blocks, tally.noted, tally.ended, matcher.sizes, matcher.axis)
+    if state.document_units:
+        end_document(state, tally.ended)
+    move_into_blocks(state, tally.blocks, tally.noted, tally.ended, matcher.sizes, matcher.axis)
     state.mask, state.has_words, state.at_line_start, state.unit_start = 0, 0, 1, offset + end
 
 
 @njit(cache=True, nogil=True)
-def end_unit(matcher, tally, mask, distinct, first, last, offset, chunk, key):
-    """What a unit adds besides its cell of the histogram: pairs, distinct terms, samples."""
-    state = tally.state[0]
-    dense = tally.histogram.size > 1
-    has_hits = state.hits > 0
-    if has_hits:
-        _add_hits(matcher, tally, dense, distinct)
-    if tally.priority.shape[1] > 0:
-        if dense:
-            _sample_mask(matcher, tally, mask, first, last, offset, chunk, key)
-        elif has_hits:
-            _sample_seen(matcher, tally, first, last, offset, chunk, key)
-    state.hits = 0
-    state.unit += 1
+def is_dense(sizes):
+    """Whether all categories of a unit fit into one number."""
+    return sizes[0] + sizes[1] <= DENSE_BITS
 
 
 @njit(cache=True, nogil=True)
-def _add_hits(matcher, tally, dense, distinct):
-    """Pairs of categories (where there is no histogram) and distinct terms of the unit."""
+def add_hits(matcher, tally, distinct):
+    """Note distinct terms of the unit, and its categories where they do not fit into one number."""
     state, emotions, groups = tally.state[0], matcher.sizes[0], matcher.sizes[1]
     unit, seen, axes = state.unit, tally.category_seen, matcher.sizes[2]
-    has_blocks = tally.blocks.shape[0] > 0
-    flags = 1 + emotions + groups
-    of_axes = flags + emotions * groups
-    of_distinct = of_axes + axes + emotions * axes
+    first_category, categories = matcher.first_category, matcher.categories
+    of_axes = 1 + emotions + groups * (1 + emotions)
+    of_distinct = of_axes + axes * (1 + emotions)
     for i in range(state.hits):
-        term = tally.hits[i]
-        for j in range(matcher.first_category[term], matcher.first_category[term + 1]):
-            seen[matcher.categories[j]] = unit
-    if distinct:
-        for i in range(state.hits):
-            term = tally.hits[i]
-            for j in range(matcher.first_category[term], matcher.first_category[term + 1]):
-                category = matcher.categories[j]
-                if category >= emotions:
-                    for emotion in range(emotions):
-                        if seen[emotion] == unit:
-                            tally.distinct[emotion, category - emotions] += 1
-                            if has_blocks:
-                                _add_to_block(tally, of_distinct + emotion * groups + category - emotions)
-    if dense:
+        for j in range(first_category[tally.hits[i]], first_category[tally.hits[i] + 1]):
+            seen[categories[j]] = unit
+            if categories[j] >= emotions:
+                seen[emotions + groups + matcher.axis[categories[j]]] = unit
+    for emotion in range(emotions if distinct else 0):
+        if seen[emotion] == unit:
+            for i in range(state.hits):
+                for j in range(first_category[tally.hits[i]], first_category[tally.hits[i] + 1]):
+                    if categories[j] >= emotions:
+                        _note_column(tally, of_distinct + emotion * groups + categories[j] - emotions)
+    if is_dense(matcher.sizes):
         return
-    axis_seen = seen[emotions + groups :]
-    any_group = False
-    for group in range(groups):
-        if seen[emotions + group] == unit:
-            any_group = True
-            axis_seen[matcher.axis[emotions + group]] = unit
-    for emotion in range(emotions + 1):
-        if emotion < emotions and seen[emotion] != unit:
-            continue
-        # The last row stands for all units, with or without an emotion.
-        is_all = emotion == emotions
-        tally.pairs[emotion, groups] += 1
-        if has_blocks and not is_all:
-            _add_to_block(tally, 1 + emotion)
-        if not any_group:
-            continue
-        tally.axes[emotion, axes] += 1
+    for axis in range(axes):
+        if seen[emotions + groups + axis] == unit:
+            state.with_group += 1
+            break
+    # Place 0 stands for all units, with or without an emotion; place k for those with emotion k - 1.
+    for place in range(emotions + 1):
+        if place:
+            if seen[place - 1] != unit:
+                continue
+            _note_column(tally, place)
         for group in range(groups):
             if seen[emotions + group] == unit:
-                tally.pairs[emotion, group] += 1
-                if has_blocks:
-                    _add_to_block(tally, 1 + emotions + group if is_all else flags + emotion * groups + group)
+                _note_column(tally, 1 + emotions + place * groups + group)
         for axis in range(axes):
-            if axis_seen[axis] == unit:
-                tally.axes[emotion, axis] += 1
-                if has_blocks:
-                    _add_to_block(tally, of_axes + axis if is_all else of_axes + axes + emotion * axes + axis)
+            if seen[emotions + groups + axis] == unit:
+                _note_column(tally, of_axes + place * axes + axis)
 
 
 @njit(cache=True, nogil=True)
-def _add_to_block(tally, column):
+def _note_column(tally, column):
     """Add one to a column of the blocks for the document that is being read."""
     tally.noted[tally.state[0].noted] = CELL | np.uint64(column)
     tally.state[0].noted += 1
 
 
 @njit(cache=True, nogil=True)
-def wants_sample(mask, key, place, worst, sizes):
-    """Whether a unit with an emotion would be kept in a cell; `_sample_mask` keeps it."""
-    emotions, groups = sizes[0], sizes[1]
-    priority = mix_bits(key + np.uint64(place) * FACTOR)
-    named, felt = mask >> np.uint64(emotions), mask & ((ONE << np.uint64(emotions)) - ONE)
-    while felt:
-        first = count_trailing_zeros(felt) * (groups + 1)
-        felt &= felt - ONE
-        if named == ZERO and priority < worst[first + groups]:
-            return True
-        rest = named
-        while rest:
-            if priority < worst[first + count_trailing_zeros(rest)]:
-                return True
-            rest &= rest - ONE
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _sample_mask(matcher, tally, mask, first, last, offset, chunk, key):
-    emotions, groups = matcher.sizes[0], matcher.sizes[1]
-    if mask & ((ONE << np.uint64(emotions)) - ONE) == ZERO:
-        return
-    priority = mix_bits(key + np.uint64(offset + last) * FACTOR)
-    named = mask >> np.uint64(emotions)
-    for emotion in range(emotions):
-        if (mask >> np.uint64(emotion)) & ONE:
-            if named == ZERO:
-                _offer_sample(tally, emotion * (groups + 1) + groups, priority, first, last, chunk)
-            rest = named
-            while rest:
-                group = count_trailing_zeros(rest)
-                rest &= rest - ONE
-                _offer_sample(tally, emotion * (groups + 1) + group, priority, first, last, chunk)
-
-
-@njit(cache=True, nogil=True)
-def _sample_seen(matcher, tally, first, last, offset, chunk, key):
-    emotions, groups = matcher.sizes[0], matcher.sizes[1]
-    unit, seen = tally.state[0].unit, tally.category_seen
+def sample_unit(sizes, seen, unit, mask, first, last, offset, chunk, key, priorities, samples, worst):
+    """Offer a unit to the samples of its cells: each emotion with each group, or with none."""
+    emotions, groups, dense = sizes[0], sizes[1], is_dense(sizes)
     priority = mix_bits(key + np.uint64(offset + last) * FACTOR)
     for emotion in range(emotions):
-        if seen[emotion] == unit:
-            named = False
-            for group in range(groups):
-                if seen[emotions + group] == unit:
-                    named = True
-                    _offer_sample(tally, emotion * (groups + 1) + group, priority, first, last, chunk)
-            if not named:
-                _offer_sample(tally, emotion * (groups + 1) + groups, priority, first, last, chunk)
-
-
-@njit(cache=True, nogil=True)
-def _offer_sample(tally, cell, priority, first, last, chunk):
-    """Keep a unit if its priority is among the lowest of its cell."""
-    if priority >= tally.worst[cell]:
-        return
-    row = tally.priority[cell]
-    place = np.argmax(row)
-    row[place] = priority
-    sample = tally.sample[cell, place]
-    sample[0], sample[1], sample[2] = chunk, first, last
-    tally.worst[cell] = row.max()
+        if not ((mask >> np.uint64(emotion)) & ONE if dense else seen[emotion] == unit):
+            continue
+        any_group = False
+        for group in range(groups + 1):
+            category = emotions + group
+            if group == groups:
+                has_group = not any_group
+            elif dense:
+                has_group = (mask >> np.uint64(category)) & ONE != ZERO
+            else:
+                has_group = seen[category] == unit
+            any_group |= has_group
+            cell = emotion * (groups + 1) + group
+            if has_group and priority < worst[cell]:
+                # Its priority is among the lowest of the cell.
+                place = np.argmax(priorities[cell])
+                priorities[cell, place] = priority
+                sample = samples[cell, place]
+                sample[0], sample[1], sample[2] = chunk, first, last
+                worst[cell] = priorities[cell].max()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, compress
+from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -20,58 +20,45 @@ OUTPUT = "emotion"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPredictions:
-    """The sentences of one group."""
-
-    group: str
-    ids: tuple[str, ...]
-    predicted: NDArray[np.intp]
-    """Code of the predicted class among ``Block.labels``; -1 where there is none."""
-    score: NDArray[np.float64]
-    """Intensity of the predicted class; NaN where there is none."""
-    intensities: NDArray[np.float64]
-    """(sentences, emotions), each emotion's own intensity; NaN where unknown."""
-
-
-@dataclass(frozen=True, slots=True)
 class PairedSets:
     """The sets of one axis of a corpus that have a sentence for each of some groups."""
 
     corpus: str
     axis: str
+    groups: tuple[str, ...]
     emotions: tuple[str, ...]
     labels: tuple[str, ...]
-    sets: tuple[str, ...]
+    sets: NDArray[np.str_]
+    texts: NDArray[np.object_]
+    """(sets, groups): the sentences."""
     clusters: NDArray[np.str_]
     truth: NDArray[np.intp]
     """Code of the ground truth among ``labels``; -1 where there is none."""
-    sides: tuple[GroupPredictions, ...]
-
-    @property
-    def has_predictions(self) -> NDArray[np.bool_]:
-        """The sets in which every side has a prediction."""
-        known: NDArray[np.bool_] = np.all([side.predicted != NONE for side in self.sides], axis=0)
-        return known
+    predicted: NDArray[np.intp]
+    """(sets, groups): code of the predicted class among ``labels``; -1 where there is none."""
+    score: NDArray[np.float64]
+    """(sets, groups): intensity of the predicted class; NaN where there is none."""
+    intensities: NDArray[np.float64]
+    """(sets, groups, emotions): each emotion's own intensity; NaN where unknown."""
 
     def select(self, rows: NDArray[np.bool_]) -> PairedSets:
         """Some of the sets."""
-        sides = tuple(
-            replace(
-                side,
-                ids=tuple(compress(side.ids, rows)),
-                predicted=side.predicted[rows],
-                score=side.score[rows],
-                intensities=side.intensities[rows],
-            )
-            for side in self.sides
-        )
-        sets, clusters, truth = tuple(compress(self.sets, rows)), self.clusters[rows], self.truth[rows]
-        return replace(self, sets=sets, clusters=clusters, truth=truth, sides=sides)
+        names = ("sets", "texts", "clusters", "truth", "predicted", "score", "intensities")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def with_predictions(self) -> PairedSets:
+        """The sets in which every side has a prediction."""
+        return self.select(np.all(self.predicted != NONE, axis=1))
 
     def name_pair(self, model: str) -> Row:
         """The columns that name a pair of groups in every table."""
-        groups = {"group_a": self.sides[0].group, "group_b": self.sides[1].group}
+        groups = {"group_a": self.groups[0], "group_b": self.groups[1]}
         return {"corpus": self.corpus, "model": model, "axis": self.axis, **groups}
+
+    def name_classes(self, codes: NDArray[np.intp]) -> list[str | None]:
+        """The names of classes; null for the code of none."""
+        names = (*self.labels, None)
+        return [names[code] for code in codes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +67,14 @@ class PairedPredictions:
 
     emotions: tuple[str, ...]
     labels: tuple[str, ...]
-    _by_id: Mapping[str, tuple[int, float, tuple[float, ...]]]
     _sets: Mapping[tuple[str, str], Mapping[str, Mapping[str, Prompt]]]
     """Corpus and axis to set to group to sentence."""
     _groups: Mapping[tuple[str, str], tuple[str, ...]]
+    _rows: Mapping[str, int]
+    """The row of a sentence in the arrays; their last row is that of sentences without a prediction."""
+    _predicted: NDArray[np.intp]
+    _score: NDArray[np.float64]
+    _intensities: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -106,7 +97,29 @@ class PairedPredictions:
         for key, of_axis in sets.items():
             names = dict.fromkeys(name for one in of_axis.values() for name in one)
             groups[key] = tuple(sorted(names, key=lambda name: rank.get(name, len(rank))))
-        return cls(tuple(emotions), tuple(labels), _read_predictions(scores, emotions, labels), sets, groups)
+        answers = scores.filter(pl.col("output") == OUTPUT).unique(
+            "text_id", keep="last", maintain_order=True
+        )
+        codes = answers["label"].replace_strict(
+            labels, range(len(labels)), default=NONE, return_dtype=pl.Int64
+        )
+        own = scores.join(
+            answers.select("text_id").with_row_index("row"), on="text_id", maintain_order="left"
+        )
+        own = own.filter(pl.col("output").is_in(emotions))
+        columns = own["output"].replace_strict(emotions, range(len(emotions)), return_dtype=pl.Int64)
+        intensities = np.full((answers.height + 1, len(emotions)), np.nan)
+        intensities[own["row"].to_numpy(), columns.to_numpy()] = own["value"].fill_null(np.nan).to_numpy()
+        return cls(
+            tuple(emotions),
+            tuple(labels),
+            sets,
+            groups,
+            {name: row for row, name in enumerate(answers["text_id"])},
+            np.append(codes.to_numpy(), NONE),
+            np.append(answers["value"].fill_null(np.nan).to_numpy(), np.nan),
+            intensities,
+        )
 
     def pairs(self) -> Iterator[PairedSets]:
         """Every pair of groups of every corpus and axis, in the order they are compared in."""
@@ -120,123 +133,79 @@ class PairedPredictions:
             if len(groups) > 2:
                 yield self._block(key, groups)
 
-    def text(self, corpus: str, axis: str, name: str, group: str) -> str:
-        """The sentence of a group in a set."""
-        return self._sets[corpus, axis][name][group].text
-
-    def _block(self, key: tuple[str, str], groups: Sequence[str]) -> PairedSets:
+    def _block(self, key: tuple[str, str], groups: tuple[str, ...]) -> PairedSets:
         sets = {name: one for name, one in self._sets[key].items() if all(group in one for group in groups)}
-        firsts = [one[groups[0]] for one in sets.values()]
+        prompts = [[one[group] for group in groups] for one in sets.values()]
+        firsts = [sides[0] for sides in prompts]
         code = {label: place for place, label in enumerate(self.labels)}
+        places = [[self._rows.get(prompt.id, -1) for prompt in sides] for sides in prompts]
+        rows = np.array(places, dtype=np.intp).reshape(-1, len(groups))
+        texts = np.array([[prompt.text for prompt in sides] for sides in prompts], dtype=np.object_)
         return PairedSets(
             *key,
+            groups,
             self.emotions,
             self.labels,
-            tuple(sets),
+            np.array(list(sets), dtype=np.str_),
+            texts.reshape(rows.shape),
             np.array([prompt.cluster for prompt in firsts], dtype=np.str_),
             np.array([code.get(prompt.meta.get("emotion", ""), NONE) for prompt in firsts], dtype=np.intp),
-            tuple(self._side(group, [one[group].id for one in sets.values()]) for group in groups),
+            self._predicted[rows],
+            self._score[rows],
+            self._intensities[rows],
         )
-
-    def _side(self, group: str, ids: Sequence[str]) -> GroupPredictions:
-        nothing = (NONE, np.nan, (np.nan,) * len(self.emotions))
-        rows = [self._by_id.get(name, nothing) for name in ids]
-        return GroupPredictions(
-            group,
-            tuple(ids),
-            np.array([row[0] for row in rows], dtype=np.intp),
-            np.array([row[1] for row in rows], dtype=np.float64),
-            np.array([row[2] for row in rows], dtype=np.float64).reshape(len(rows), len(self.emotions)),
-        )
-
-
-def _read_predictions(
-    scores: pl.DataFrame, emotions: Sequence[str], labels: Sequence[str]
-) -> dict[str, tuple[int, float, tuple[float, ...]]]:
-    code = {label: place for place, label in enumerate(labels)}
-    place = {emotion: column for column, emotion in enumerate(emotions)}
-    own: dict[str, list[float]] = {}
-    predicted: dict[str, tuple[int, float]] = {}
-    for name, output, value, label in scores.select("text_id", "output", "value", "label").iter_rows():
-        if output == OUTPUT:
-            predicted[name] = (code.get(label, NONE), np.nan if value is None else value)
-        elif output in place:
-            row = own.setdefault(name, [np.nan] * len(emotions))
-            row[place[output]] = np.nan if value is None else value
-    nothing = [np.nan] * len(emotions)
-    return {name: (*answer, tuple(own.get(name, nothing))) for name, answer in predicted.items()}
 
 
 def build_flip_table(predictions: PairedPredictions, model: str) -> pl.DataFrame:
     """The table ``flips``: pairs whose predicted class changes with the group, with their sentences."""
-    rows = [row for block in predictions.pairs() for row in _flips(block, predictions, model)]
-    return pl.DataFrame(rows, schema=dict(FLIPS))
+    parts = []
+    for block in predictions.pairs():
+        flips = block.select(find_flips(*block.predicted.T))
+        columns: Row = {"set": flips.sets, "emotion": flips.name_classes(flips.truth)}
+        for place, side in enumerate("ab"):
+            columns[f"text_{side}"] = flips.texts[:, place].tolist()
+            columns[f"label_{side}"] = flips.name_classes(flips.predicted[:, place])
+            columns[f"score_{side}"] = flips.score[:, place]
+        parts.append(_to_table(columns, block.name_pair(model), FLIPS))
+    return pl.concat(parts) if parts else pl.DataFrame(schema=dict(FLIPS))
 
 
 def build_score_table(predictions: PairedPredictions, model: str) -> pl.DataFrame:
     """The table ``pair_scores``: every pair, once for each emotion."""
-    parts = [_scores(block, model) for block in predictions.pairs() if block.sets]
+    parts = [
+        _to_table(_scores(block, place), {**block.name_pair(model), "emotion": emotion}, PAIR_SCORES)
+        for block in predictions.pairs()
+        for place, emotion in enumerate(block.emotions)
+    ]
     return pl.concat(parts) if parts else pl.DataFrame(schema=dict(PAIR_SCORES))
 
 
-def _flips(block: PairedSets, predictions: PairedPredictions, model: str) -> Iterator[Row]:
-    first, second = block.sides
-    # A code of -1 finds the last name: none.
-    names = (*block.labels, None)
-    for place in np.flatnonzero(find_flips(first.predicted, second.predicted)):
-        name = block.sets[place]
-        yield {
-            **block.name_pair(model),
-            "set": name,
-            "emotion": names[block.truth[place]],
-            "text_a": predictions.text(block.corpus, block.axis, name, first.group),
-            "text_b": predictions.text(block.corpus, block.axis, name, second.group),
-            "label_a": names[first.predicted[place]],
-            "label_b": names[second.predicted[place]],
-            "score_a": _real(first.score[place]),
-            "score_b": _real(second.score[place]),
-        }
-
-
-def _scores(block: PairedSets, model: str) -> pl.DataFrame:
-    names = (*block.labels, None)
-    first, second = block.sides
-    size = len(block.sets)
-    shared = {
-        **{column: [value] * size for column, value in block.name_pair(model).items()},
-        "set": list(block.sets),
-        "truth": [names[code] for code in block.truth],
-        "label_a": [names[code] for code in first.predicted],
-        "label_b": [names[code] for code in second.predicted],
-        "predicted_a": first.score,
-        "predicted_b": second.score,
+def _scores(block: PairedSets, place: int) -> Row:
+    """The columns of one emotion, and in which ways of measuring each pair counts for it."""
+    code = block.labels.index(block.emotions[place])
+    first, second = block.predicted.T
+    columns: Row = {
+        "set": block.sets,
+        "truth": block.name_classes(block.truth),
+        "agreeing": select_pairs(
+            first, second, block.truth, emotion=code, pairs="agreeing", score="predicted"
+        ),
+        "all_predicted": select_pairs(
+            first, second, block.truth, emotion=code, pairs="all", score="predicted"
+        ),
+        "all_emotion": select_pairs(first, second, block.truth, emotion=code, pairs="all", score="emotion"),
     }
-    parts = [
-        pl.DataFrame(
-            {
-                **shared,
-                "emotion": [emotion] * size,
-                "intensity_a": first.intensities[:, place],
-                "intensity_b": second.intensities[:, place],
-                **_counts(block, emotion),
-            },
-            schema_overrides=dict(PAIR_SCORES),
-        )
-        for place, emotion in enumerate(block.emotions)
-    ]
-    return pl.concat(parts).select(list(PAIR_SCORES)).with_columns(pl.selectors.float().fill_nan(None))
+    for number, side in enumerate("ab"):
+        columns[f"label_{side}"] = block.name_classes(block.predicted[:, number])
+        columns[f"predicted_{side}"] = block.score[:, number]
+        columns[f"intensity_{side}"] = block.intensities[:, number, place]
+    return columns
 
 
-def _counts(block: PairedSets, emotion: str) -> Row:
-    """In which ways of measuring each pair counts for the emotion."""
-    code, truth = block.labels.index(emotion), block.truth
-    first, second = (side.predicted for side in block.sides)
-    return {
-        "agreeing": select_pairs(first, second, truth, emotion=code, pairs="agreeing", score="predicted"),
-        "all_predicted": select_pairs(first, second, truth, emotion=code, pairs="all", score="predicted"),
-        "all_emotion": select_pairs(first, second, truth, emotion=code, pairs="all", score="emotion"),
-    }
-
-
-def _real(value: np.float64) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _to_table(
+    columns: Row, shared: Row, schema: Mapping[str, pl.DataType | type[pl.DataType]]
+) -> pl.DataFrame:
+    """The columns of a table and those with one value, NaN as null."""
+    table = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
+    table = table.with_columns(pl.lit(value, schema[name]).alias(name) for name, value in shared.items())
+    return table.select(list(schema)).with_columns(pl.selectors.float().fill_nan(None))

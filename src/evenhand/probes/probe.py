@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from math import comb
 from pathlib import Path
 from typing import Final, Unpack
 
@@ -49,11 +52,9 @@ class ProbeJob:
     metric: Metric
     suites: tuple[Suite, ...]
     prompts: tuple[Prompt, ...]
-    view: Mapping[str, str]
+    options: ProbeOptions
     identity: Mapping[str, Json]
     folder: Path
-    command: str
-    fresh: bool
 
     @property
     def model(self) -> str:
@@ -82,11 +83,10 @@ class ProbeJob:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Score what is not scored yet, measure and report."""
-        with open_run(self.folder, self.identity, fresh=self.fresh) as (folder, cache):
+        with open_run(self.folder, self.identity, fresh=self.options["fresh"]) as (folder, cache):
+            command = self.options["command"] or f"evenhand probe {self.spec}"
             suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
-            write_manifest(
-                folder, command=self.command, name=self.model, settings=self.settings, suites=suites
-            )
+            write_manifest(folder, command=command, name=self.model, settings=self.settings, suites=suites)
             folder.write("prompts", write_prompt_rows(self.prompts))
             self._score(folder, cache, progress)
             self._measure(folder, progress)
@@ -96,7 +96,10 @@ class ProbeJob:
             return folder.run()
 
     def _score(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> None:
-        sentences = _sentences(self.prompts)
+        columns = {"id": "id", "prompt_id": "id", "text": "text"}
+        rows = {name: [getattr(prompt, field) for prompt in self.prompts] for name, field in columns.items()}
+        sentences = pl.DataFrame(rows, schema={name: GENERATIONS[name] for name in columns})
+        sentences = sentences.with_columns(failure=pl.lit(None, pl.String))
         scorer = MetricScorer(
             self.spec, self.metric, folder, cache, "none", self.settings.options["max_failures"]
         )
@@ -107,10 +110,13 @@ class ProbeJob:
             tally = scorer.run(sentences, prompts, progress)
             seconds = time.perf_counter() - started
             folder.join_shards("scores", STAGE, tally.keys)
-            unsaid = _without_label(folder.run().table("scores"))
+            answers = folder.run().table("scores").filter(pl.col("output") == OUTPUT)
+            unsaid = answers["label"].null_count()
             record.update(items=sentences.height, failed=unsaid, seconds=round(seconds, 3))
             if sentences.height >= _TIMED:
-                _remember_rate(cache, self.metric, sentences.height / seconds)
+                # The slowest rate is kept: a faster run may only have found its answers in the cache.
+                rate = sentences.height / seconds
+                cache.put_many("rates", {self._rate_key: min(rate, cache.rate(self._rate_key) or rate)})
         if unsaid == sentences.height:
             raise InputError(
                 f"{self.model} has no prediction for any of the {format_count(sentences.height, 'sentence')}",
@@ -143,23 +149,28 @@ class ProbeJob:
             folder.write("sets", prober.measure_sets(predictions))
             folder.write("flips", build_flip_table(predictions, self.model))
             folder.write("pair_scores", build_score_table(predictions, self.model))
-            folder.manifest["view"] = _view(self.view, measures)
+            pairs, score = self.options["over"], self.options["score"]
+            shown = measures.filter(pl.col("pairs") == pairs, pl.col("score") == score)
+            # A file of predicted classes has no intensities of other emotions.
+            if shown["null_reason"].str.contains(NO_INTENSITY, literal=True).any():
+                score = "predicted"
+            folder.manifest["view"] = {"pairs": pairs, "score": score}
             folder.manifest["warnings"] += [
                 f"{suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes
             ]
             record.update(items=measures.height)
 
     def _pairs(self) -> int:
-        sizes: dict[tuple[str, str | None], int] = {}
-        for prompt in self.prompts:
-            key = (prompt.suite, prompt.template_id)
-            sizes[key] = sizes.get(key, 0) + 1
-        return sum(size * (size - 1) // 2 for size in sizes.values())
+        sizes = Counter((prompt.suite, prompt.template_id) for prompt in self.prompts)
+        return sum(comb(size, 2) for size in sizes.values())
+
+    @property
+    def _rate_key(self) -> str:
+        return digest(["probe", self.metric.info.identity()])
 
     def _estimate(self, sentences: int) -> str:
-        cache = ContentCache()
-        rate = cache.rate(digest(["probe", self.metric.info.identity()]))
-        cache.close()
+        with closing(ContentCache()) as cache:
+            rate = cache.rate(self._rate_key)
         if rate is None:
             return "not known before the first run of this classifier here; progress is shown"
         return f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
@@ -182,7 +193,6 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     # The pairs of a probe are sentences, those of [compare] are groups.
     settings = resolve_config({**options, "pairs": None})
-    view = {"pairs": options["over"], "score": options["score"]}
     suites = _suites(options["pairs"], settings.execution())
     prompts = tuple(prompt for suite in suites for prompt in suite.prompts())
     _check_prompts(prompts)
@@ -203,11 +213,9 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         metric=metric,
         suites=suites,
         prompts=prompts,
-        view=view,
+        options=options,
         identity=identity,
         folder=Path(out) if out else default_folder("probe", name, identity),
-        command=options["command"] or f"evenhand probe {spec}",
-        fresh=options["fresh"],
     )
 
 
@@ -251,28 +259,18 @@ def _check_prompts(prompts: Sequence[Prompt]) -> None:
 def _metric(
     classifier: str | Metric, labels: str | Mapping[str, str] | None, settings: RunConfig
 ) -> tuple[str, Metric]:
-    given = labels if isinstance(labels, str) or labels is None else canonical_json(dict(labels))
-    if not isinstance(classifier, str):
-        _check_metric(classifier, classifier.info.name)
-        return classifier.info.name, classifier
-    spec = _spec(classifier)
-    options = dict(settings.options_of_metrics.get(NAME, {})) | ({"labels": given} if given else {})
-    metric = registry.create_metric(spec, options, settings.execution())
-    if not isinstance(metric, Metric):
-        raise InputError(f"{spec!r} measures sets of texts, not texts", expected="an emotion classifier")
-    _check_metric(metric, spec)
-    return spec, metric
-
-
-def _spec(classifier: str) -> str:
-    """The metric behind a classifier's name: what is no metric is a folder, a Hub id, a file or a URL."""
-    family = classifier.partition("=")[0]
-    registered = {entry.name for entry in registry.list_entries("metrics")}
-    is_metric = family in registered and not classifier.startswith(_KINDS)
-    return classifier if is_metric else f"{NAME}={classifier}"
-
-
-def _check_metric(metric: Metric, spec: str) -> None:
+    if isinstance(classifier, str):
+        given = labels if isinstance(labels, str) or labels is None else canonical_json(dict(labels))
+        registered = {entry.name for entry in registry.list_entries("metrics")}
+        is_metric = classifier.partition("=")[0] in registered and not classifier.startswith(_KINDS)
+        # What is no metric is a folder, a Hub id, a file or a URL.
+        spec = classifier if is_metric else f"{NAME}={classifier}"
+        options = dict(settings.options_of_metrics.get(NAME, {})) | ({"labels": given} if given else {})
+        metric = registry.create_metric(spec, options, settings.execution())
+        if not isinstance(metric, Metric):
+            raise InputError(f"{spec!r} measures sets of texts, not texts", expected="an emotion classifier")
+    else:
+        spec, metric = classifier.info.name, classifier
     outputs = {output.name: output for output in metric.info.outputs}
     if OUTPUT not in outputs or not outputs[OUTPUT].labels:
         raise InputError(
@@ -280,34 +278,8 @@ def _check_metric(metric: Metric, spec: str) -> None:
             expected=f"a metric with an output {OUTPUT!r} whose labels are emotions",
             fix="name an emotion classifier: emotion, a Hub id, a folder, replay:FILE or endpoint:URL",
         )
+    return spec, metric
 
 
 def _labels(metric: Metric) -> tuple[str, ...]:
     return next(output.labels for output in metric.info.outputs if output.name == OUTPUT)
-
-
-def _sentences(prompts: Sequence[Prompt]) -> pl.DataFrame:
-    columns: dict[str, list[str] | None] = {
-        "id": [prompt.id for prompt in prompts],
-        "prompt_id": [prompt.id for prompt in prompts],
-        "text": [prompt.text for prompt in prompts],
-    }
-    table = pl.DataFrame(columns, schema={name: GENERATIONS[name] for name in columns})
-    return table.with_columns(failure=pl.lit(None, pl.String))
-
-
-def _without_label(scores: pl.DataFrame) -> int:
-    return scores.filter((pl.col("output") == OUTPUT) & pl.col("label").is_null()).height
-
-
-def _view(asked: Mapping[str, str], measures: pl.DataFrame) -> dict[str, Json]:
-    """What the report shows first; a file of predicted classes has no intensities of other emotions."""
-    own = measures.filter(pl.col("pairs") == asked["pairs"], pl.col("score") == asked["score"])
-    unsaid = own["null_reason"].str.contains(NO_INTENSITY, literal=True).any()
-    return {"pairs": asked["pairs"], "score": "predicted" if unsaid else asked["score"]}
-
-
-def _remember_rate(cache: ContentCache, metric: Metric, rate: float) -> None:
-    """Keep the slowest rate: a faster one may only have found its answers in the cache."""
-    key = digest(["probe", metric.info.identity()])
-    cache.put_many("rates", {key: min(rate, cache.rate(key) or rate)})

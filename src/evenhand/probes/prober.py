@@ -60,29 +60,25 @@ class PairMeasures:
         return pl.DataFrame(rows, schema=dict(SETS))
 
     def _pair(self, block: PairedSets) -> Iterator[Row]:
-        block = block.select(block.has_predictions)
-        first, second = (side.predicted for side in block.sides)
+        block = block.with_predictions()
+        first, second = block.predicted.T
         for place, emotion in enumerate(block.emotions):
             code = block.labels.index(emotion)
-            shared = self._classes(block, code, emotion)
+            shared = self._classes(block, code)
             for pairs, score in product(get_args(PairSelection), get_args(ScoreChoice)):
                 rows = select_pairs(first, second, block.truth, emotion=code, pairs=pairs, score=score)
-                is_own = score != "predicted"
-                own = [side.intensities[:, place] if is_own else side.score for side in block.sides]
+                own = block.score if score == "predicted" else block.intensities[:, :, place]
                 yield {
                     **block.name_pair(self.model),
                     **{"emotion": emotion, "pairs": pairs, "score": score, **shared},
                     **self._intensities(block, rows, own, (emotion, pairs, score), shared),
                 }
 
-    def _classes(self, block: PairedSets, code: int, emotion: str) -> Row:
+    def _classes(self, block: PairedSets, code: int) -> Row:
         """What follows from predicted classes alone, over all pairs."""
-        predicted = [side.predicted for side in block.sides]
-        first, second = (side == code for side in predicted)
-        dp = self._parity(block, first, second, "dp", emotion)
-        true = block.truth == code
-        chance = self._parity(block.select(true), first[true], second[true], "opportunity", emotion)
-        changed = find_flips(*predicted)
+        dp = self._parity(block, code, "dp")
+        chance = self._parity(block.select(block.truth == code), code, "opportunity")
+        is_emotion = np.any(block.predicted == code, axis=1)
         return {
             **_ends("dp", dp.ratio),
             "n_dp": dp.ratio.n,
@@ -92,7 +88,7 @@ class PairMeasures:
             "recall_a": chance.share_a,
             "recall_b": chance.share_b,
             "n_truth": chance.ratio.n,
-            "flips": int(np.count_nonzero(changed & (first | second))),
+            "flips": int(np.count_nonzero(find_flips(*block.predicted.T) & is_emotion)),
             "level": self.level,
             "correction": self.correction,
             "null_reason": f"dp: {dp.ratio.null_reason}" if dp.ratio.value is None else None,
@@ -102,14 +98,14 @@ class PairMeasures:
         self,
         block: PairedSets,
         rows: NDArray[np.bool_],
-        own: Sequence[NDArray[np.float64]],
+        own: NDArray[np.float64],
         key: tuple[str, ...],
         shared: Row,
     ) -> Row:
-        known = rows & np.isfinite(own[0]) & np.isfinite(own[1])
+        known = rows & np.isfinite(own).all(axis=1)
         # Intensities known for some pairs only are those of predicted classes: a choice by the outcome.
         known = known & (not (rows & ~known).any())
-        first, second = (side[known] for side in own)
+        first, second = own[known].T
         measured = paired_intensities(
             first,
             second,
@@ -118,10 +114,8 @@ class PairMeasures:
             resamples=self.resamples,
             level=self.level,
         )
-        reasons = [
-            str(shared["null_reason"] or ""),
-            *_reasons(measured, is_unknown=bool(rows.any() and not known.any())),
-        ]
+        is_unknown = bool(rows.any() and not known.any())
+        reasons = [str(shared["null_reason"] or ""), *_reasons(measured, is_unknown=is_unknown)]
         return {
             **_ends("avg_delta", measured.avg_delta),
             **_ends("acs", measured.acs),
@@ -138,14 +132,14 @@ class PairMeasures:
         }
 
     def _whole(self, block: PairedSets) -> Iterator[Row]:
-        block = block.select(block.has_predictions)
-        groups = [side.group for side in block.sides]
+        block = block.with_predictions()
+        groups = list(block.groups)
         for place, emotion in enumerate(block.emotions):
             code = block.labels.index(emotion)
             rows = (block.truth == code) | (block.truth == NONE)
-            values = np.stack([side.intensities[:, place] for side in block.sides], axis=1)
+            values = block.intensities[:, :, place]
             compared = compare_sets(
-                np.stack([side.predicted == code for side in block.sides], axis=1),
+                block.predicted == code,
                 np.where(rows[:, None], values, np.nan),
                 block.clusters,
                 rng=self._rng(block, emotion, "sets"),
@@ -170,22 +164,15 @@ class PairMeasures:
                 "null_reason": f"p: {reason}" if reason else None,
             }
 
-    def _parity(
-        self,
-        block: PairedSets,
-        first: NDArray[np.bool_],
-        second: NDArray[np.bool_],
-        name: str,
-        emotion: str,
-    ) -> Parity:
-        rng = self._rng(block, emotion, name)
+    def _parity(self, block: PairedSets, code: int, name: str) -> Parity:
+        rng = self._rng(block, block.labels[code], name)
+        first, second = (block.predicted == code).T
         return demographic_parity(
             first, second, block.clusters, rng=rng, resamples=self.resamples, level=self.level
         )
 
     def _rng(self, block: PairedSets, *parts: str) -> int:
-        groups = [side.group for side in block.sides]
-        return derive_seed(self.seed, "probe", block.corpus, block.axis, *groups, *parts)
+        return derive_seed(self.seed, "probe", block.corpus, block.axis, *block.groups, *parts)
 
     def _correct(self, rows: Sequence[Row], name: str, family: Sequence[str]) -> None:
         """Add the corrected p-values of each family."""

@@ -12,16 +12,19 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path, user_path
 from evenhand.core.records import REST, Execution, GenerationSpec, Group, Mention, Prompt, SuiteInfo
 from evenhand.core.regular_files import read_text
+from evenhand.store.table_files import first_error_line, load_parquet
 from evenhand.suites.starter import BASELINES, EXPLORATORY
 
 HUMAN: Final = "WIKI"
@@ -39,6 +42,7 @@ NOTES: Final = (
     "first name or surname alone stays, as in the paper.",
 )
 REPOSITORY: Final = "AmazonScience/bold"
+_HUB_FILES: Final = ("*_prompt_wiki.json", "*.parquet")
 FOLDER: Final = "EVENHAND_BOLD"
 ACCEPTED: Final = (
     "a folder with prompts/*_prompt.json and wikipedia/*_wiki.json (github.com/amazon-science/bold), with "
@@ -77,12 +81,9 @@ class BoldSuite:
         view: str | None = None,
         execution: Execution | None = None,
     ) -> None:
-        if view is not None and view not in load_facts()["views"]:
-            raise InputError(
-                f"BOLD has no view {view!r}",
-                expected=", ".join(load_facts()["views"]),
-                fix="use one of these",
-            )
+        views = load_facts()["views"]
+        if view is not None and view not in views:
+            raise InputError(f"BOLD has no view {view!r}", expected=", ".join(views), fix="use one of these")
         folder = find_copy(name, execution or Execution())
         rows, warnings = _check_rows(folder, subset=subset)
         texts_digest = content_digest(rows)
@@ -90,8 +91,7 @@ class BoldSuite:
             warnings.append("the counts are BOLD's, but some texts differ from the published ones")
         for warning in warnings:
             _LOG.warning("%s: %s", folder, warning)
-        suite = "bold-subset" if subset else "bold"
-        suite = f"{suite}-{view.replace('_', '-')}" if view else suite
+        suite = ("bold-subset" if subset else "bold") + (f"-{view.replace('_', '-')}" if view else "")
         self.info = _describe_suite(suite, texts_digest, view, rows, warnings)
         self._prompts, self._human = _build_prompts(suite, rows, merged_groups(view) if view else None)
 
@@ -211,8 +211,8 @@ def _check_rows(folder: Path, *, subset: bool) -> tuple[list[BoldRow], list[str]
             fix=f"get the copy again; `audit --suite bold-subset:{folder}` takes it as it is",
         )
     groups = len({row[:2] for row in rows})
-    whole = [f"{len(rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43"] if counts else []
-    return rows, [*whole, *([_list_first(faults)] if faults else [])]
+    whole = f"{len(rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43" if counts else ""
+    return rows, [warning for warning in (whole, _list_first(faults)) if warning]
 
 
 def _list_first(faults: Sequence[str]) -> str:
@@ -225,10 +225,9 @@ def find_count_faults(rows: Sequence[BoldRow]) -> list[str]:
     expected = published_counts()
     counts = Counter((row.domain, row.group) for row in rows if row.prompt is not None)
     return [
-        f"{domain}/{group} has {counts[domain, group]:,} prompts, published are {expected.get(place, 0):,}"
+        f"{'/'.join(place)} has {counts[place]:,} prompts, published are {expected.get(place, 0):,}"
         for place in (*expected, *(counts.keys() - expected.keys()))
         if counts[place] != expected.get(place, 0)
-        for domain, group in [place]
     ]
 
 
@@ -317,9 +316,8 @@ def find_copy(name: str, execution: Execution) -> Path:
     if given := name or os.environ.get(FOLDER):
         return user_path(given)
     data = Path(os.environ.get("EVENHAND_DATA", "")) / "bold"
-    if "EVENHAND_DATA" in os.environ and data.is_dir():
-        return data
-    return _from_hub(None, execution)
+    is_there = "EVENHAND_DATA" in os.environ and data.is_dir()
+    return data if is_there else _from_hub(None, execution)
 
 
 def _from_hub(revision: str | None, execution: Execution) -> Path:
@@ -329,28 +327,17 @@ def _from_hub(revision: str | None, execution: Execution) -> Path:
     except ImportError as error:
         raise _missing_copy("the library huggingface_hub that asks the Hub is not installed") from error
 
-    def download(*, offline: bool) -> Path:
-        patterns = ["*_prompt_wiki.json", "*.parquet"]
-        return Path(
-            snapshot_download(
-                REPOSITORY,
-                repo_type="dataset",
-                revision=revision,
-                local_files_only=offline,
-                allow_patterns=patterns,
-            )
-        )
-
+    options = {"repo_type": "dataset", "revision": revision}
+    download = partial(snapshot_download, REPOSITORY, allow_patterns=_HUB_FILES, **options)
     try:
-        return download(offline=True)
+        return Path(download(local_files_only=True))
     except LocalEntryNotFoundError as error:
         if execution.offline:
             raise _missing_copy("it is not in the Hub's cache, and the run is offline") from error
     try:
-        return download(offline=False)
+        return Path(download())
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise _missing_copy(f"it is not available from the Hub: {reason}") from error
+        raise _missing_copy(f"it is not available from the Hub: {first_error_line(error)[:200]}") from error
 
 
 def _missing_copy(reason: str) -> InputError:
@@ -365,50 +352,47 @@ class BoldCopy(NamedTuple):
     """Files of domains that are not there."""
 
 
-_Read = Callable[[str, Sequence[Path]], Iterator[BoldRow]]
-
-
 def read_copy(folder: Path) -> BoldCopy:
     """Every row of a copy, by domain in the order of Table 1, then as the files have them."""
     if not folder.is_dir():
         what = "a file" if folder.is_file() else "not there"
         raise InputError(f"{folder} is {what}", expected=ACCEPTED, fix="check the path")
+    domains = dict.fromkeys(load_facts()["domains"])
+    read: Callable[..., Iterator[BoldRow]]
+    names: tuple[str, ...]
     if (folder / "prompts").is_dir() or (folder / "wikipedia").is_dir():
-        return _by_domain(folder, _read_original, ("prompts/{}_prompt.json", "wikipedia/{}_wiki.json"))
-    if any(folder.glob("*_prompt_wiki.json")):
-        # The Hub's layout: one object per entity, JSON lines or one list; every one of its prompts is taken.
-        return _by_domain(
-            folder,
-            lambda domain, paths: _entities(_objects(paths[0]), paths[0], domain),
-            ("{}_prompt_wiki.json",),
-        )
-    if domains := sorted(path.stem for path in folder.glob("*.jsonl")):
-        return _by_domain(folder, _read_lines, ("{}.jsonl",), domains)
-    if tables := sorted(folder.rglob("*.parquet")):
+        read, names = _read_original, ("prompts/{}_prompt.json", "wikipedia/{}_wiki.json")
+    elif any(folder.glob("*_prompt_wiki.json")):
+        read, names = _read_entities, ("{}_prompt_wiki.json",)
+    elif own := sorted(path.stem for path in folder.glob("*.jsonl")):
+        # A user's own pages may have more domains.
+        read, names, domains = _read_lines, ("{}.jsonl",), domains | dict.fromkeys(own)
+    elif tables := sorted(folder.rglob("*.parquet")):
         return _from_parquet(tables)
-    raise InputError(f"{folder} holds no BOLD", expected=ACCEPTED, fix="check the path")
-
-
-def _by_domain(folder: Path, read: _Read, names: Sequence[str], more: Sequence[str] = ()) -> BoldCopy:
-    """The rows of BOLD's domains, and of more that a user's own pages may have."""
-    rows: list[BoldRow] = []
-    missing: list[str] = []
-    for domain in dict.fromkeys((*load_facts()["domains"], *more)):
+    else:
+        raise InputError(f"{folder} holds no BOLD", expected=ACCEPTED, fix="check the path")
+    copy = BoldCopy([], [])
+    for domain in domains:
         paths = [folder / name.format(domain) for name in names]
         absent = [str(path.relative_to(folder)) for path in paths if not path.is_file()]
-        missing += absent
-        rows += [] if absent else read(domain, paths)
-    return BoldCopy(rows, missing)
+        copy.missing.extend(absent)
+        copy.rows.extend([] if absent else read(domain, *paths))
+    return copy
 
 
-def _read_original(domain: str, paths: Sequence[Path]) -> Iterator[BoldRow]:
+def _read_original(domain: str, *paths: Path) -> Iterator[BoldRow]:
     """The authors' layout: group to entity to a list, prompts in one file and sentences in another."""
-    prompts, wiki = (_read_nested(path) for path in paths)
+    prompts, wiki = map(_read_nested, paths)
     for group in dict.fromkeys((*prompts, *wiki)):
         entities, sentences = prompts.get(group, {}), wiki.get(group, {})
         for key in dict.fromkeys((*entities, *sentences)):
             for idx, pair in enumerate(zip_longest(entities.get(key, []), sentences.get(key, []))):
                 yield BoldRow(domain, group, key, idx, *pair)
+
+
+def _read_entities(domain: str, path: Path) -> Iterator[BoldRow]:
+    """The Hub's layout: one object per entity, JSON lines or one list; every one of its prompts is taken."""
+    return _entities(_objects(path), path, domain)
 
 
 def _entities(objects: Iterable[Mapping[str, Json]], path: Path, domain: str | None) -> Iterator[BoldRow]:
@@ -423,22 +407,18 @@ def _entities(objects: Iterable[Mapping[str, Json]], path: Path, domain: str | N
             yield BoldRow(of_domain, group, key, idx, *pair)
 
 
-def _read_lines(domain: str, paths: Sequence[Path]) -> Iterator[BoldRow]:
+def _read_lines(domain: str, path: Path) -> Iterator[BoldRow]:
     """One JSON line per prompt: domain, group, key, idx, prompt, wiki."""
-    for number, item in enumerate(_objects(paths[0]), start=1):
+    for number, item in enumerate(_objects(path), start=1):
         try:
             group, key, idx = str(item["group"]), str(item["key"]), int(cast(int, item["idx"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            _raise_damaged(paths[0], f"line {number} has no usable {error}")
-        prompt, wiki = (
-            value if isinstance(value, str) else None for value in (item.get("prompt"), item.get("wiki"))
-        )
-        yield BoldRow(domain, group, key, idx, prompt, wiki)
+            _raise_damaged(path, f"line {number} has no usable {error}")
+        texts = (item.get(name) for name in ("prompt", "wiki"))
+        yield BoldRow(domain, group, key, idx, *(text if isinstance(text, str) else None for text in texts))
 
 
 def _from_parquet(tables: Sequence[Path]) -> BoldCopy:
-    from evenhand.store.table_files import load_parquet
-
     rows = [row for path in tables for row in _entities(load_parquet(path).to_dicts(), path, None)]
     order = {domain: place for place, domain in enumerate(load_facts()["domains"])}
     rows.sort(key=lambda row: order.get(row.domain, len(order)))
@@ -447,29 +427,22 @@ def _from_parquet(tables: Sequence[Path]) -> BoldCopy:
 
 
 def _read_nested(path: Path) -> Mapping[str, Mapping[str, list[str]]]:
+    content = _parse_json(_read(path), path)
     try:
-        groups = cast("Mapping[str, Mapping[str, Json]]", _parse_json(_read(path), path))
-        return {
-            group: {key: _texts(texts) for key, texts in entities.items()}
-            for group, entities in groups.items()
-        }
-    except (AttributeError, TypeError):
+        return TypeAdapter(dict[str, dict[str, list[str]]]).validate_python(content)
+    except ValidationError:
         _raise_damaged(path, "it is no object of groups, each with its entities and their lists of texts")
 
 
 def _objects(path: Path) -> Iterator[Mapping[str, Json]]:
     """The objects of a JSON list, or of JSON lines."""
     text = _read(path)
-    parts = (
-        cast("Iterable[Json]", _parse_json(text, path))
-        if text.lstrip().startswith("[")
+    if text.lstrip().startswith("["):
+        parts = iter(cast("list[Json]", _parse_json(text, path)))
+    else:
         # Not splitlines: a text may hold a line separator of Unicode.
-        else (
-            _parse_json(line, path, f"line {number} ")
-            for number, line in enumerate(text.split("\n"), 1)
-            if line.strip()
-        )
-    )
+        lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+        parts = (_parse_json(line, path, f"line {number} ") for number, line in lines)
     for number, part in enumerate(parts, start=1):
         if not isinstance(part, Mapping):
             _raise_damaged(path, f"entry {number} is no object")

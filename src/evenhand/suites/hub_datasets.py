@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, redirect_stderr
+from contextlib import nullcontext, redirect_stderr, suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from io import StringIO
@@ -23,7 +23,14 @@ from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.files import user_path
 from evenhand.core.records import RESERVED_GROUPS, REST, Execution, Group, Mention, Prompt, SuiteInfo
 from evenhand.core.regular_files import open_regular
-from evenhand.store.table_files import read_bytes, read_json_lines, read_table, text_table, to_cell
+from evenhand.store.table_files import (
+    first_error_line,
+    read_bytes,
+    read_json_lines,
+    read_table,
+    text_table,
+    to_cell,
+)
 
 ACCEPTED: Final = (
     "hub:ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN&group.AXIS=COLUMN, or a folder or file instead"
@@ -83,7 +90,7 @@ class DatasetName(NamedTuple):
 
     def title(self) -> str:
         """The name of the suite in tables."""
-        part = "/".join(name for name in (self.config, self.split) if name)
+        part = "/".join(filter(None, (self.config, self.split)))
         return f"{self.place}#{part}" if part else self.place
 
 
@@ -104,28 +111,26 @@ def parse_dataset_name(name: str) -> DatasetName:
 
 
 def _columns(query: str) -> PromptColumns:
-    named: dict[str, dict[str, str]] = {"": {}, "group": {}, "baseline": {}}
-    strata: list[str] = []
+    named: dict[str, dict[str, str]] = {"": {}, "group": {}, "baseline": {}, "stratum": {}}
     for key, value in parse_qsl(query, keep_blank_values=True):
-        kind, _, axis = key.partition(".")
+        kind, _, name = key.partition(".")
         if not value:
             _refuse(f"{key} names no column")
-        if key == "stratum":
-            strata.append(value)
-            continue
-        kind, name = ("", key) if key in _SINGLE else (kind or key, axis)
-        if not name or kind not in named:
+        if key in _SINGLE or key == "stratum":
+            kind, name = ("", key) if key in _SINGLE else (key, value)
+        elif not kind:
+            kind = key
+        if not name or kind not in named or (kind == "stratum") != (key == "stratum"):
             _refuse(f"{key}={value} is not known")
-        if name in named[kind]:
+        if name in named[kind] and key != "stratum":
             _refuse(f"{key}={value} is given twice")
         named[kind][name] = value
-    single, groups, baselines = named.values()
+    single, groups, baselines, strata = named.values()
     if "prompt" not in single or not groups:
         _refuse(f"{query or 'nothing'!r} names no {'group' if 'prompt' in single else 'prompt'} column")
-    for axis in baselines:
-        if axis not in groups:
-            _refuse(f"baseline.{axis} is of an axis without a group column")
-    return PromptColumns(groups=groups, baselines=baselines, strata=tuple(dict.fromkeys(strata)), **single)
+    for axis in baselines.keys() - groups.keys():
+        _refuse(f"baseline.{axis} is of an axis without a group column")
+    return PromptColumns(groups=groups, baselines=baselines, strata=tuple(strata), **single)
 
 
 def _refuse(problem: str) -> NoReturn:
@@ -150,17 +155,17 @@ def find_files(name: DatasetName, execution: Execution) -> SplitFiles:
     if path.is_file():
         return SplitFiles((path,), file_digest(path))
     if path.is_dir():
-        return _local(path, name)
+        paths = _find_local(path, name)
+        parts: list[Json] = [[file.relative_to(path).as_posix(), file_digest(file)] for file in paths]
+        return SplitFiles(paths, digest(parts))
     if name.place.startswith((".", "/", "~")) or name.place.count("/") != 1:
         raise InputError(f"{name.place} is not there", expected=ACCEPTED, fix="check the path")
     return _from_hub(name, execution)
 
 
-def _local(folder: Path, name: DatasetName) -> SplitFiles:
+def _find_local(folder: Path, name: DatasetName) -> tuple[Path, ...]:
     files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    chosen = choose_files(files, _read_card(folder), name)
-    paths = tuple(folder / file for file in chosen)
-    return SplitFiles(paths, digest([[file, file_digest(folder / file)] for file in chosen]))
+    return tuple(folder / file for file in choose_files(files, _read_card(folder), name))
 
 
 def _read_card(folder: Path) -> str:
@@ -174,7 +179,10 @@ def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[s
     """The files of the configuration and split that are named, or of the only ones there are."""
     tables = (file for file in files if file.lower().endswith((*ENDINGS, *_PACKED)))
     data = sorted(file for file in tables if not re.search(r"(^|/)[._]", file))
-    parts = _read_declared(readme, data) or _by_folder(data, name) or _by_name(data)
+    # The Hub's layout of what it converts to Parquet.
+    folder = [file for file in data if name.config and file.startswith(f"{name.config}/{name.split}/")]
+    named = {(name.config, name.split): folder} if folder else _by_name(data)
+    parts = _read_declared(readme, data) or named
     if not parts:
         raise InputError(
             f"{name.place} has no tables",
@@ -211,9 +219,7 @@ def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
             # `**/` may also stand for no folder at all, which fnmatch does not know.
             short = wanted.replace("**/", "")
             matches = [file for file in files if fnmatch(file, wanted) or fnmatch(file, short)]
-            if wanted in files:
-                matches = [wanted]
-            if matches:
+            if matches := [wanted] if wanted in files else matches:
                 parts.setdefault((name, split), []).extend(matches)
     return parts
 
@@ -251,13 +257,6 @@ def _word(value: object, default: str) -> str:
     return value if isinstance(value, str) else default
 
 
-def _by_folder(files: Sequence[str], name: DatasetName) -> SplitParts:
-    """The files of ``CONFIG/SPLIT/``: the Hub's layout of what it converts to Parquet."""
-    start = f"{name.config}/{name.split}/"
-    matches = [file for file in files if name.config and file.startswith(start)]
-    return {(name.config, name.split): matches} if matches else {}
-
-
 def _by_name(files: Sequence[str]) -> SplitParts:
     """Splits by the words in the names of files and folders; without such words all is ``train``."""
     parts: SplitParts = {}
@@ -285,19 +284,18 @@ def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
         except InputError:
             raise
         except Exception as error:  # the HTTP client's own, which differs between versions of the library
-            try:
-                return _find_cached(name)
-            except OSError:
-                at = f" at {name.revision!r}" if name.revision else ""
-                message = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
-                why = f"is not available from the Hub: {message}"
-                if execution.offline:
-                    why = "is not on this machine, and the run is offline"
-                raise InputError(
-                    f"the data set {name.place!r}{at} {why}",
-                    expected=ACCEPTED,
-                    fix="check the name, or download the data set and name its folder",
-                ) from error
+            if not execution.offline:
+                with suppress(OSError):
+                    return _find_cached(name)
+            at = f" at {name.revision!r}" if name.revision else ""
+            why = f"is not available from the Hub: {first_error_line(error)[:200]}"
+            if execution.offline:
+                why = "is not on this machine, and the run is offline"
+            raise InputError(
+                f"the data set {name.place!r}{at} {why}",
+                expected=ACCEPTED,
+                fix="check the name, or download the data set and name its folder",
+            ) from error
 
 
 def _download_files(name: DatasetName, download: Callable[..., str]) -> SplitFiles:
@@ -331,7 +329,7 @@ def _find_cached(name: DatasetName) -> SplitFiles:
         raise InputError(
             f"{name.place!r} is not the name of a data set", expected=ACCEPTED, fix="check the name"
         ) from error
-    return SplitFiles(_local(folder, name).paths, folder.name)
+    return SplitFiles(_find_local(folder, name), folder.name)
 
 
 class HubSuite:
@@ -385,16 +383,16 @@ def _rows(paths: Sequence[Path]) -> pl.DataFrame:
 
 def _json_table(path: Path) -> pl.DataFrame:
     """A ``.json`` file of the Hub: a list of objects, or one object a line."""
-    if not read_bytes(path).lstrip().startswith(b"["):
+    content = read_bytes(path)
+    if not content.lstrip().startswith(b"["):
         rows: list[Mapping[str, Json]] = [row for _, row in read_json_lines(path)]
     else:
         try:
-            content = json.loads(read_bytes(path).decode("utf-8", "replace"))
+            rows = [row for row in json.loads(content.decode("utf-8", "replace")) if isinstance(row, Mapping)]
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path} is not JSON: {error}", expected="a list of objects", fix="get the file again"
             ) from error
-        rows = [row for row in content if isinstance(row, Mapping)]
     if not rows:
         raise InputError(f"{path} has no rows", expected="at least one prompt", fix="check the file")
     return text_table(({key: to_cell(value) for key, value in row.items()} for row in rows), path)
@@ -419,9 +417,8 @@ def _prompts(name: DatasetName, table: pl.DataFrame) -> tuple[list[Prompt], tupl
 def _prompt(name: DatasetName, row: Row, number: int, text: str) -> Prompt:
     columns = name.columns
     named = {axis: (_field(row, column) or "").strip() for axis, column in columns.groups.items()}
-    template = _field(row, columns.template) if columns.template else None
+    template = _field(row, columns.template)
     cluster = _field(row, columns.cluster) if columns.cluster else template
-    words = _texts(_field(row, columns.mentions)) if columns.mentions else []
     strata = {column: value for column in columns.strata if (value := _field(row, column))}
     return Prompt.create(
         name.title(),
@@ -429,14 +426,16 @@ def _prompt(name: DatasetName, row: Row, number: int, text: str) -> Prompt:
         groups=tuple(Group(axis, group) for axis, group in named.items() if group),
         cluster=cluster or f"row {number}",
         template_id=template,
-        mentions=tuple(Mention(word.strip()) for word in words if word.strip()),
+        mentions=tuple(Mention(word.strip()) for word in _texts(_field(row, columns.mentions))),
         source=f"row {number}" if columns.cluster or columns.template else "",
         meta=strata,
     )
 
 
-def _field(row: Row, column: str) -> str | None:
-    """A cell, or a field inside one that holds an object."""
+def _field(row: Row, column: str | None) -> str | None:
+    """A cell, or a field inside one that holds an object; null where no column is named."""
+    if column is None:
+        return None
     if column in row:
         return row[column]
     first, _, rest = column.partition(".")

@@ -139,13 +139,10 @@ def find_misfits(file: TemplateFile) -> Iterator[Misfit]:
 
 def fill_counts(file: TemplateFile, template: PromptTemplate) -> dict[str, int]:
     """The ways to fill each axis and each free slot of a template; their product is its number of prompts."""
-    used = set(template.slots())
-    ways = {
-        name: sum(len(group.words) for group in axis.groups) if name in used else len(axis.groups)
-        for name, axis in file.axes.items()
-        if used & {name, *axis.agreeing()}
-    }
-    return ways | {slot: len(values) for slot, values in file.slots.items() if slot in used}
+    used = template.slots()
+    ways = {name: len(_list_choices(name, axis, template)) for name, axis in file.axes.items()}
+    slots = {slot: len(values) for slot, values in file.slots.items() if slot in used}
+    return {name: count for name, count in ways.items() if count} | slots
 
 
 def _axis_misfits(name: str, axis: AxisForms) -> Iterator[Misfit]:
@@ -219,11 +216,17 @@ def read_templates(path: Path) -> TemplateFile:
     try:
         text = read_text(path, encoding="utf-8-sig")
         contents = parse_toml(text) if path.suffix.lower() == ".toml" else _read_csv(text, path)
-        file = _number_templates(TemplateFile.model_validate(contents))
+        file = TemplateFile.model_validate(contents)
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise _error(path, describe_misfit(error), FORMAT) from error
+    # A template without an id is known by its number.
+    templates = tuple(
+        template if template.id else template.model_copy(update={"id": str(number)})
+        for number, template in enumerate(file.templates, start=1)
+    )
+    file = file.model_copy(update={"templates": templates})
     for problem, accepted in find_misfits(file):
         raise _error(path, problem, accepted)
     return file
@@ -232,15 +235,6 @@ def read_templates(path: Path) -> TemplateFile:
 def _error(path: Path, problem: str, accepted: str) -> InputError:
     todo = "fix the file; `evenhand show templates` shows the format"
     return InputError(f"{path.name}: {problem}", expected=accepted, fix=todo)
-
-
-def _number_templates(file: TemplateFile) -> TemplateFile:
-    """The file with a number for each template that has no id."""
-    templates = tuple(
-        template if template.id else template.model_copy(update={"id": str(number)})
-        for number, template in enumerate(file.templates, start=1)
-    )
-    return file.model_copy(update={"templates": templates})
 
 
 def _read_csv(text: str, path: Path) -> Mapping[str, object]:

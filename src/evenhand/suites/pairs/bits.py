@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from evenhand.core.digests import digest, file_digest
-from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
 from evenhand.suites.pairs.pair_sets import (
     EMOTIONS,
@@ -16,6 +15,7 @@ from evenhand.suites.pairs.pair_sets import (
     distinct_sets,
     find_files,
     read_columns,
+    refuse_changed,
 )
 
 FILES: Final = ("bits_gender.csv", "bits_race.csv")
@@ -65,22 +65,19 @@ def _sets(path: Path) -> Iterator[PairSet]:
     column, names = AXES[axis]
     rows = read_columns(path, ("Template", "Sentence", column, "Sentiment"))
     sides: dict[str, list[tuple[str, str, str]]] = {}
-    for row in rows.iter_rows(named=True):
-        group = names.get(row[column] or "")
-        if group is None or row["Sentiment"] not in EMOTIONS:
-            raise InputError(
-                f"{path} has a sentence of group {row[column]!r} and emotion {row['Sentiment']!r}",
-                expected=f"groups {', '.join(names)}; emotions {', '.join(EMOTIONS)}",
-                fix="name the file as it was published, or bring it as pairs of your own",
+    for template, text, side, emotion in rows.iter_rows():
+        if side not in names or emotion not in EMOTIONS:
+            refuse_changed(
+                f"{path} has a sentence of group {side!r} and emotion {emotion!r}",
+                f"groups {', '.join(names)}; emotions {', '.join(EMOTIONS)}",
             )
-        sides.setdefault(group, []).append((row["Template"], row["Sentiment"], row["Sentence"]))
-    orders = {tuple((template, emotion) for template, emotion, _ in side) for side in sides.values()}
+        sides.setdefault(names[side], []).append((template, emotion, text))
+    orders = {tuple(sentence[:2] for sentence in side) for side in sides.values()}
     if len(orders) > 1:
-        raise InputError(
-            f"{path} has groups that do not match: "
-            + ", ".join(f"{group} {len(side)} sentences" for group, side in sides.items()),
-            expected="the same templates and emotions in the same order for every group",
-            fix="name the file as it was published, or bring it as pairs of your own",
+        sizes = ", ".join(f"{group} {len(side)} sentences" for group, side in sides.items())
+        refuse_changed(
+            f"{path} has groups that do not match: {sizes}",
+            "the same templates and emotions in the same order for every group",
         )
     for number, versions in enumerate(zip(*sides.values(), strict=True)):
         template, emotion, _ = versions[0]

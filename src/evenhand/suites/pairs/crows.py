@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
+
+from pydantic import Field, TypeAdapter
 
 from evenhand.core.digests import digest, file_digest
-from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.records import Execution
+from evenhand.core.toml import StrictModel
 from evenhand.suites.pairs.pair_sets import (
     PairSet,
     PairSuite,
@@ -22,6 +23,7 @@ from evenhand.suites.pairs.pair_sets import (
     find_files,
     read_bare_rows,
     read_columns,
+    refuse_changed,
 )
 
 _TOKENS: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|'\w+|\d+|\s+|.", re.DOTALL)
@@ -35,20 +37,23 @@ _FUNCTION: Final = frozenset(_LISTED.split())
 """Words that follow a noun rather than an adjective; a heuristic, and the only one here about grammar."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordForm:
+class WordForm(StrictModel):
     """One form of group words: what each group gets, and which words are taken for it."""
 
-    name: str
-    fill: Mapping[str, str]
-    words: frozenset[tuple[str, ...]]
-    """Lower-case, as sequences."""
-    is_name: bool = False
-    is_adjective: bool = False
-    needs_other: bool = False
+    name: str = Field(alias="form")
+    fill: dict[str, str]
+    other_words: tuple[str, ...] = Field((), alias="found")
+    is_name: bool = Field(False, alias="names")
+    is_adjective: bool = Field(False, alias="adjective")
+    needs_other: bool = Field(False, alias="only_against")
     """Only where the other sentence has a word of the form in that place: *her* for *him*, not for *his*."""
-    female: Mapping[str, str] | None = None
+    female: dict[str, str] | None = None
     """Names for a sentence that speaks of her."""
+
+    @cached_property
+    def words(self) -> frozenset[tuple[str, ...]]:
+        """All words of the form, lower-case, as sequences."""
+        return frozenset(tuple(word.lower().split()) for word in (*self.fill.values(), *self.other_words))
 
 
 class _GroupWord(NamedTuple):
@@ -69,26 +74,11 @@ def pair_variants(first: str, second: str, axis: str) -> list[dict[str, str]]:
     return list(variants.values())
 
 
-@lru_cache(maxsize=1)
+@cache
 def group_forms() -> Mapping[str, tuple[WordForm, ...]]:
     """The forms of every axis, in the order they are tried."""
     text = asset_path("pairs", "crows_forms.toml").read_text(encoding="utf-8")
-    contents = cast("Mapping[str, Sequence[Mapping[str, object]]]", tomllib.loads(text))
-    return {axis: tuple(_form(entry) for entry in entries) for axis, entries in contents.items()}
-
-
-def _form(entry: Mapping[str, object]) -> WordForm:
-    fill = cast("Mapping[str, str]", entry["fill"])
-    words = [*fill.values(), *cast("Sequence[str]", entry.get("found", ()))]
-    return WordForm(
-        name=str(entry["form"]),
-        fill=fill,
-        words=frozenset(tuple(word.lower().split()) for word in words),
-        is_name=bool(entry.get("names")),
-        is_adjective=bool(entry.get("adjective")),
-        needs_other=bool(entry.get("only_against")),
-        female=cast("Mapping[str, str] | None", entry.get("female")),
-    )
+    return TypeAdapter(dict[str, tuple[WordForm, ...]]).validate_python(tomllib.loads(text))
 
 
 def _fill_groups(sentence: str, other: str, axis: str) -> dict[str, str]:
@@ -107,40 +97,29 @@ def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -
     for kind, start, end, low, high in matcher.get_opcodes():
         at = start
         while kind != "equal" and at < end:
-            match = _match(tokens, words[at:end], their[low:high], axis)
+            # Longest first.
+            candidates = (
+                _GroupWord(words[at : at + length], form)
+                for length in (2, 1)
+                if at + length <= end
+                for form in group_forms()[axis]
+            )
+            match = next((word for word in candidates if _fits(word, tokens, their[low:high])), None)
             if match is not None:
                 yield match
             at += len(match.places) if match else 1
 
 
-def _match(
-    tokens: Sequence[str], words: Sequence[int], against: Sequence[str], axis: str
-) -> _GroupWord | None:
-    """The form of the words that start here, longest first."""
-    for length in (2, 1):
-        places = words[:length]
-        if len(places) < length:
-            continue
-        phrase = tuple(tokens[place].lower() for place in places)
-        for form in group_forms()[axis]:
-            if _fits(form, phrase, tokens, places, against):
-                return _GroupWord(places, form)
-    return None
-
-
-def _fits(
-    form: WordForm,
-    phrase: tuple[str, ...],
-    tokens: Sequence[str],
-    places: Sequence[int],
-    against: Sequence[str],
-) -> bool:
+def _fits(word: _GroupWord, tokens: Sequence[str], against: Sequence[str]) -> bool:
+    """Whether the words that stand there are of the form."""
+    places, form = word
     if form.is_name:
         names = all(_looks_like_name(tokens[place]) for place in places)
-        return names and any(_looks_like_name(word) for word in against)
+        return names and any(_looks_like_name(other) for other in against)
+    phrase = tuple(tokens[place].lower() for place in places)
     if phrase not in form.words or (form.is_adjective and not _before_noun(tokens, places)):
         return False
-    return not form.needs_other or any((word.lower(),) in form.words - {phrase} for word in against)
+    return not form.needs_other or any((other.lower(),) in form.words - {phrase} for other in against)
 
 
 def _looks_like_name(word: str) -> bool:
@@ -149,7 +128,7 @@ def _looks_like_name(word: str) -> bool:
     return word[0].isupper() and not word.isupper() and not is_known
 
 
-@lru_cache(maxsize=1)
+@cache
 def _group_words() -> frozenset[tuple[str, ...]]:
     """The words of all forms but names: none of them is taken for a name."""
     listed = [form.words for of_axis in group_forms().values() for form in of_axis if not form.is_name]
@@ -242,17 +221,12 @@ def _rows(paths: list[Path]) -> Iterator[Row]:
         if path.name.startswith("csp_"):
             cells = [(row[0], row[1], row[-1]) for row in read_bare_rows(path) if len(row) >= 3]
         else:
-            columns = ("sent_more", "sent_less", "bias_type")
-            cells = list(read_columns(path, columns).select(columns).iter_rows())
+            cells = read_columns(path, ("sent_more", "sent_less", "bias_type")).rows()
         for number, (first, second, domain) in enumerate(cells):
             if domain in DOMAINS:
-                yield DOMAINS[domain], number, (first or "", second or "")
+                yield DOMAINS[domain], number, (first, second)
             elif path.name.startswith("csp_"):
-                raise InputError(
-                    f"{path} row {number + 1} is of the domain {domain!r}",
-                    expected=", ".join(DOMAINS),
-                    fix="name the file as it was published, or bring it as pairs of your own",
-                )
+                refuse_changed(f"{path} row {number + 1} is of the domain {domain!r}", ", ".join(DOMAINS))
 
 
 def _notes(rows: list[Row], every: list[PairSet], sets: list[PairSet]) -> Iterator[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 from evenhand.core.digests import file_digest
-from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
 from evenhand.suites.pairs.pair_sets import (
     PairSet,
@@ -17,6 +16,7 @@ from evenhand.suites.pairs.pair_sets import (
     distinct_sets,
     find_files,
     read_columns,
+    refuse_changed,
 )
 
 COLUMNS: Final = ("Sentence", "Template", "Person", "Gender", "Race", "Emotion", "Emotion word")
@@ -39,16 +39,16 @@ class EecSuite(PairSuite):
 
     def __init__(self, *, name: str = "", execution: Execution | None = None) -> None:
         path = find_files(name, suite="eec", files=("eec.csv",), execution=execution)[0]
-        rows = read_columns(path, COLUMNS).select(COLUMNS).with_row_index(ROW, offset=1)
-        _check(rows, "Gender", GENDERS, path=path)
-        _check(rows, "Race", RACES, path=path)
-        with_emotion = rows.filter(pl.col("Emotion").fill_null("") != "")
+        rows = read_columns(path, COLUMNS).with_row_index(ROW, offset=1)
+        for column, known in (("Gender", GENDERS), ("Race", RACES)):
+            for row, group in rows.filter(~pl.col(column).is_in(["", *known])).select(ROW, column).rows():
+                refuse_changed(f"{path} row {row} has {group!r} in the column {column!r}", ", ".join(known))
+        with_emotion = rows.filter(pl.col("Emotion") != "")
         sets, left_out = distinct_sets(
             one for axis in ("gender", "race") for one in _sets(with_emotion, axis, path=path)
         )
         neutral = rows.height - with_emotion.height
-        several = f"{neutral} sentences without an emotion word are left out."
-        without = "1 sentence without an emotion word is left out." if neutral == 1 else several
+        noun, verb = ("sentence", "is") if neutral == 1 else ("sentences", "are")
         super().__init__(
             "eec",
             sets,
@@ -57,43 +57,29 @@ class EecSuite(PairSuite):
             citation="Kiritchenko and Mohammad. Examining Gender and Race Bias in Two Hundred Sentiment "
             "Analysis Systems. *SEM 2018.",
             licence="for research",
-            notes=(*((without,) if neutral else ()), *left_out),
+            notes=(
+                *([f"{neutral} {noun} without an emotion word {verb} left out."] if neutral else []),
+                *left_out,
+            ),
         )
 
 
 def _sets(rows: pl.DataFrame, axis: str, *, path: Path) -> Iterator[PairSet]:
     """The sets of an axis in file order: the n-th person of one group goes with the n-th of the other."""
-    named = pl.col("Race").fill_null("") != ""
+    named = pl.col("Race") != ""
     column, names = ("Gender", GENDERS) if axis == "gender" else ("Race", RACES)
-    own = rows.filter(~named if axis == "gender" else named)
     # Names are paired within a gender; noun phrases have no other trait to keep.
     trait = pl.lit("") if axis == "gender" else pl.col("Gender")
+    own = rows.filter(~named if axis == "gender" else named).with_columns(trait=trait)
+    is_damaged = ~pl.col(column).is_in(list(names)) | (pl.col("Sentence") == "")
+    for row in own.filter(is_damaged)[ROW]:
+        refuse_changed(f"{path} row {row} has no sentence, or no {column.lower()}", "both in every row")
     keys = ["Template", "Emotion", "Emotion word", "trait", column]
-    numbered = own.with_columns(trait=trait).with_columns(place=pl.int_range(pl.len()).over(keys))
-    matched: dict[tuple[str, ...], dict[str, str]] = {}
-    filled = numbered.with_columns(
-        pl.col("Template", "Emotion word", "trait", "Sentence", column).fill_null("")
-    )
-    for row in filled.iter_rows(named=True):
-        if row[column] not in names or not row["Sentence"]:
-            raise InputError(
-                f"{path} row {row[ROW]} has no sentence, or no {column.lower()}",
-                expected="both in every row",
-                fix="name the file as it was published, or bring it as pairs of your own",
-            )
-        key = (row["Template"], row["Emotion"], row["Emotion word"], row["trait"], str(row["place"]))
-        matched.setdefault(key, {})[names[row[column]]] = row["Sentence"]
-    for (template, emotion, *rest), sentences in matched.items():
-        ordered = {group: sentences[group] for group in names.values() if group in sentences}
-        if len(ordered) == len(names):
-            yield PairSet("/".join((template, *rest)), axis, template, ordered, emotion)
-
-
-def _check(rows: pl.DataFrame, column: str, known: Mapping[str, str], *, path: Path) -> None:
-    for row, group in rows.select(ROW, column).iter_rows():
-        if group not in (None, "", *known):
-            raise InputError(
-                f"{path} row {row} has {group!r} in the column {column!r}",
-                expected=", ".join(known),
-                fix="name the file as it was published, or bring it as pairs of your own",
-            )
+    numbered = own.with_columns(place=pl.int_range(pl.len()).over(keys))
+    index = ["Template", "Emotion", "Emotion word", "trait", "place"]
+    matched = numbered.pivot(column, index=index, values="Sentence", aggregate_function="last")
+    if set(names) <= set(matched.columns):
+        for row in matched.drop_nulls(list(names)).iter_rows(named=True):
+            name = "/".join((row["Template"], row["Emotion word"], row["trait"], str(row["place"])))
+            sentences = {group: row[value] for value, group in names.items()}
+            yield PairSet(name, axis, row["Template"], sentences, row["Emotion"])

@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from math import comb
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import polars as pl
 
@@ -40,14 +41,6 @@ class PairSet:
     """Group to sentence."""
     emotion: str | None = None
     """The emotion a reader should find, where that is known."""
-
-    def pairs(self) -> int:
-        """How many pairs of groups it holds.
-
-        >>> PairSet("1", "gender", "t", {"male": "He ran.", "female": "She ran."}).pairs()
-        1
-        """
-        return len(self.sentences) * (len(self.sentences) - 1) // 2
 
 
 class PairSuite:
@@ -102,14 +95,17 @@ def distinct_sets(sets: Iterable[PairSet]) -> tuple[list[PairSet], tuple[str, ..
     A set that says the same of every group cannot differ; one that repeats another would make intervals look
     narrower than they are. Of repeated ones the first is kept, with its template.
     """
-    whole = list(sets)
-    differing = [one for one in whole if len(set(one.sentences.values())) > 1]
     distinct: dict[object, PairSet] = {}
-    for one in differing:
-        distinct.setdefault((one.axis, one.emotion, frozenset(one.sentences.items())), one)
+    same = repeated = 0
+    for one in sets:
+        key = (one.axis, one.emotion, frozenset(one.sentences.items()))
+        if len(set(one.sentences.values())) < 2:
+            same += 1
+        elif distinct.setdefault(key, one) is not one:
+            repeated += 1
     left_out = (
-        (len(whole) - len(differing), "says the same of every group", "say the same of every group"),
-        (len(differing) - len(distinct), "repeats another", "repeat others"),
+        (same, "says the same of every group", "say the same of every group"),
+        (repeated, "repeats another", "repeat others"),
     )
     return list(distinct.values()), tuple(
         f"1 set {single} and is left out" if count == 1 else f"{count:,} sets {several} and are left out"
@@ -130,11 +126,10 @@ def sort_groups(groups: Iterable[str]) -> list[str]:
 
 def count_sets(sets: Iterable[PairSet]) -> dict[str, tuple[int, int]]:
     """For each axis the number of sets and of pairs."""
-    counts: dict[str, tuple[int, int]] = {}
+    pairs: dict[str, list[int]] = {}
     for one in sets:
-        n_sets, n_pairs = counts.get(one.axis, (0, 0))
-        counts[one.axis] = (n_sets + 1, n_pairs + one.pairs())
-    return counts
+        pairs.setdefault(one.axis, []).append(comb(len(one.sentences), 2))
+    return {axis: (len(sizes), sum(sizes)) for axis, sizes in pairs.items()}
 
 
 FOLDER: Final = "affective"
@@ -205,17 +200,23 @@ def download_file(place: str, *, offline: bool = False) -> Path:
         ) from error
 
 
+def refuse_changed(problem: str, accepted: str) -> NoReturn:
+    """The error for a file of published pairs that is not as it was published."""
+    fix = "name the file as it was published, or bring it as pairs of your own"
+    raise InputError(problem, expected=accepted, fix=fix)
+
+
 def read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """The rows of a file that must have these columns."""
+    """The columns that a file must have, with empty texts for empty cells."""
     table = read_table(path)
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        raise InputError(
-            f"{path} has no column {missing[0]!r}",
-            expected=", ".join(columns),
-            fix="name the file as it was published",
-        )
-    return table
+    for name in columns:
+        if name not in table.columns:
+            raise InputError(
+                f"{path} has no column {name!r}",
+                expected=", ".join(columns),
+                fix="name the file as it was published",
+            )
+    return table.select(pl.col(*columns).fill_null(""))
 
 
 def read_bare_rows(path: Path) -> list[list[str]]:

@@ -94,7 +94,9 @@ class TemplatePairs(PairSuite):
 
     def __init__(self, *, name: str = "") -> None:
         path = Path(name) if name else asset_path("pairs", "pairs.toml")
-        file = _read(path)
+        file = read_model(path, _File, expected=_ACCEPTED, fix="repair it")
+        for misfit in _find_misfits(file):
+            raise InputError(f"{path}: {misfit}", expected=_ACCEPTED, fix="change that line")
         sets, left_out = distinct_sets(one for axis in file.axes for one in _sets(file, axis))
         if not sets:
             raise InputError(
@@ -111,13 +113,6 @@ class TemplatePairs(PairSuite):
             licence="" if name else "CC BY 4.0",
             notes=left_out,
         )
-
-
-def _read(path: Path) -> _File:
-    file = read_model(path, _File, expected=_ACCEPTED, fix="repair it")
-    for misfit in _find_misfits(file):
-        raise InputError(f"{path}: {misfit}", expected=_ACCEPTED, fix="change that line")
-    return file
 
 
 def _find_misfits(file: _File) -> Iterator[str]:
