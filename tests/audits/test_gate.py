@@ -38,7 +38,7 @@ def test_a_gap_beyond_its_limit_fails(runs):
 def test_too_few_texts_cannot_tell_and_say_what_it_takes(runs):
     found = gate(runs["small"], max=["sentiment.negative group 0.05"])
     (check,) = found.checks
-    assert (check.verdict, found.verdict, found.exit_code) == ("cannot tell", "cannot tell", 0)
+    assert (check.verdict, found.verdict, found.exit_code) == ("inconclusive", "inconclusive", 0)
     assert check.needs.now == 8
     assert check.needs.clusters is None or check.needs.clusters > 8
     assert gate(runs["small"], max=["sentiment.negative group 0.05"], strict=True).exit_code == 1
@@ -80,7 +80,7 @@ def test_the_same_texts_again_are_no_worse(runs, tmp_path):
 def test_no_worse_says_what_it_takes_where_it_cannot_tell(runs):
     found = gate(runs["small"], baseline_run=runs["even"], worse=["sentiment.negative group 0.05"])
     (check,) = found.checks
-    assert check.verdict == "cannot tell"
+    assert check.verdict == "inconclusive"
     assert check.needs is not None
     assert check.needs.now == 8
 

@@ -70,7 +70,7 @@ def test_a_larger_gap_on_the_other_side_fails() -> None:
 def test_a_smaller_gap_on_the_other_side_fails_beyond_the_limit() -> None:
     reversal = change(-0.3, 0.2, gap=(0.12, 0.28), moved=(0.4, 0.6), widens=(-0.2, 0.0))
     assert checked(reversal, 0.1).verdict == "fails"
-    assert checked(reversal, 0.12).verdict == "cannot tell"
+    assert checked(reversal, 0.12).verdict == "inconclusive"
     assert checked(reversal, 0.28).verdict == "passes"
 
 
@@ -92,7 +92,7 @@ def test_a_gap_that_may_be_0_has_no_side_and_is_judged_by_its_size() -> None:
 def test_an_uncertain_gap_before_does_not_make_a_reversal_fail() -> None:
     """The gap after is certain, but it may have been there all along."""
     check = checked(change(0.01, -0.06, gap=(-0.065, -0.055), moved=(-0.17, 0.03)))
-    assert (check.verdict, check.low) == ("cannot tell", -0.03)
+    assert (check.verdict, check.low) == ("inconclusive", -0.03)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.0, 0.2), (0.2, 0.0), (0.1, 0.3), (0.0, 0.0), (None, None)])
@@ -104,6 +104,6 @@ def test_a_gap_that_has_not_reversed_is_judged_by_its_size(before: float | None,
 
 def test_a_reversal_without_an_interval_cannot_tell() -> None:
     check = checked(change(-0.1, 0.2, gap=(0.1, 0.3), moved=None))
-    assert (check.verdict, check.estimate, check.low) == ("cannot tell", 0.2, None)
+    assert (check.verdict, check.estimate, check.low) == ("inconclusive", 0.2, None)
     check = checked(change(-0.1, 0.2, gap=None, moved=(0.1, 0.3), widens=None))
-    assert (check.verdict, check.low) == ("cannot tell", None)
+    assert (check.verdict, check.low) == ("inconclusive", None)

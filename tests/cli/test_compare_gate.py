@@ -55,19 +55,19 @@ UNSURE = ["--max", "sentiment.negative group 0.65"]
         (
             ["--max", "sentiment.negative group 0.1"],
             1,
-            "the gate fails: 0 pass, 1 fail, 0 cannot tell; exit code 1",
+            "the gate fails: 0 pass, 1 fail, 0 inconclusive; exit code 1",
         ),
         (
             ["--max", "sentiment.negative group 0.99"],
             0,
-            "the gate passes: 1 pass, 0 fail, 0 cannot tell; exit code 0",
+            "the gate passes: 1 pass, 0 fail, 0 inconclusive; exit code 0",
         ),
-        (UNSURE, 0, "the gate cannot tell: 0 pass, 0 fail, 1 cannot tell; exit code 0, inconclusive"),
+        (UNSURE, 0, "the gate is inconclusive: 0 pass, 0 fail, 1 inconclusive; exit code 0, inconclusive"),
         (UNSURE, 0, "nor clearly broken, which passes; --strict ends with 1"),
         (
             [*UNSURE, "--strict"],
             1,
-            "0 pass, 0 fail, 1 cannot tell; exit code 1, inconclusive",
+            "0 pass, 0 fail, 1 inconclusive; exit code 1, inconclusive",
         ),
         ([*UNSURE, "--strict", "--no-strict"], 0, "exit code 0"),
         ([], 2, "the gate has no limit"),

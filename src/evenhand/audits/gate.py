@@ -1,7 +1,7 @@
 """``gate``: limits on gaps, and whether a run keeps them.
 
-A check has three answers. It *passes* where the whole interval lies inside the limit, it *fails* where the
-interval excludes the limit, and else the run *cannot tell*, and says how many texts it would take.
+A check *passes* where the whole interval lies inside the limit, *fails* where the interval excludes the limit,
+and is *inconclusive* otherwise: it then names the number of texts that would decide it.
 
 Against an earlier run, what counts is how much wider a gap is on its present side. A gap that has
 reversed (larger than chance on the other side) had no width there: it is wider by its whole size.
@@ -36,7 +36,7 @@ from evenhand.stats.results import NO_VARIATION
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.run import Run, run_errors
 
-GateVerdict = Literal["passes", "fails", "cannot tell"]
+GateVerdict = Literal["passes", "fails", "inconclusive"]
 RuleKind = Literal["gap", "worse"]
 ANY = "*"
 _Item = TypeVar("_Item", Comparison, RunChange)
@@ -61,9 +61,9 @@ class GateResult:
 
     @property
     def verdict(self) -> GateVerdict:
-        """``fails`` where a check fails, else ``cannot tell`` where one cannot, else ``passes``."""
+        """``fails`` where a check fails, else ``inconclusive`` where one is, else ``passes``."""
         counts = self.counts
-        return "fails" if counts["fails"] else "cannot tell" if counts["cannot tell"] else "passes"
+        return "fails" if counts["fails"] else "inconclusive" if counts["inconclusive"] else "passes"
 
     @property
     def counts(self) -> Mapping[GateVerdict, int]:
@@ -73,8 +73,8 @@ class GateResult:
 
     @property
     def exit_code(self) -> int:
-        """0, or 1 where the gate is not passed: one that cannot tell is passed unless it is strict."""
-        fails = self.verdict == "fails" or (self.strict and self.verdict == "cannot tell")
+        """0, or 1 where the gate is not passed: an inconclusive gate is passed unless it is strict."""
+        fails = self.verdict == "fails" or (self.strict and self.verdict == "inconclusive")
         return FAILED if fails else 0
 
     @property
@@ -93,7 +93,7 @@ class GateResult:
 
 @checks_options
 def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
-    """Whether the gaps of a run keep their limits: each check passes, fails, or cannot tell.
+    """Whether the gaps of a run keep their limits: each check passes, fails, or is inconclusive.
 
     Limits are written ``METRIC[.OUTPUT] AXIS[=GROUP] LIMIT``. ``max`` limits the size of a gap; ``worse``
     limits how much wider it may be than in ``baseline_run``, on its present side. What is not given
@@ -117,7 +117,7 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
             changes = RunComparer(joined, level=level).list_changes()
             checks += check_changes([rule for rule in rules if rule.kind == "worse"], changes)
             warnings = (*joined.warnings, *reversals(checks))
-        if any(check.verdict == "cannot tell" for check in checks):
+        if any(check.verdict == "inconclusive" for check in checks):
             checks = add_required_growth(checks, loaded or load_run(opened), level=level)
         strict = settings["strict"] if options.get("strict") is None else options["strict"]
         result = GateResult(opened, tuple(checks), strict, level, warnings)
@@ -304,7 +304,7 @@ def reversals(checks: Sequence[GateCheck]) -> list[str]:
 
 
 def add_required_growth(checks: Sequence[GateCheck], loaded: FinishedRun, *, level: float) -> list[GateCheck]:
-    """The checks, those that cannot tell with what it would take."""
+    """The checks, the inconclusive ones with what it would take."""
     planner = SampleSizePlanner(loaded, level=level)
     return [replace(check, needs=_needs(check, planner)) for check in checks]
 
@@ -322,7 +322,7 @@ class _Size(NamedTuple):
 
 
 def _check(rule: GateRule, item: Comparison | RunChange, size: _Size) -> GateCheck:
-    verdict: GateVerdict = "cannot tell"
+    verdict: GateVerdict = "inconclusive"
     least = -rule.limit if rule.kind == "gap" else -math.inf
     if size.low is not None and size.high is not None:
         if size.low > rule.limit or size.high < least:
@@ -392,7 +392,7 @@ def _select_covered(rule: GateRule, items: Sequence[_Item]) -> list[_Item]:
 
 def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | None:
     """The growth at which the interval would leave the limit on the side where the gap is."""
-    if check.verdict != "cannot tell" or check.estimate is None:
+    if check.verdict != "inconclusive" or check.estimate is None:
         return None
     size = check.estimate if check.rule.kind == "worse" else abs(check.estimate)
     growth = planner.plan_growth(check, distance=abs(size - check.rule.limit))

@@ -28,7 +28,7 @@ from evenhand.run_options import AuditOptions, ScoreOptions
 if TYPE_CHECKING:
     from evenhand.audits.gate import GateResult
 
-_VERDICTS = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
+_VERDICTS = {"passes": "pass", "fails": "fail", "inconclusive": "inconclusive"}
 _LOCAL_MODEL = Argument(
     "model", str, "builtin (the default), a folder, a Hub id or a .gguf file.", "builtin", "models"
 )
@@ -124,9 +124,10 @@ def _print_gate(result: GateResult) -> None:
 
     output.print(to_terminal_table(result.checks))
     counts = ", ".join(f"{count:,} {_VERDICTS[verdict]}" for verdict, count in result.counts.items())
-    inconclusive = result.verdict == "cannot tell"
+    inconclusive = result.verdict == "inconclusive"
     code = f"exit code {result.exit_code}{', inconclusive' if inconclusive else ''}"
-    output.print(f"the gate {result.verdict}: {counts}; {code}", highlight=False)
+    verb = "is inconclusive" if inconclusive else result.verdict
+    output.print(f"the gate {verb}: {counts}; {code}", highlight=False)
     if inconclusive and not result.strict:
         print_warning(
             "limits are neither clearly kept nor clearly broken, which passes; --strict ends with 1"

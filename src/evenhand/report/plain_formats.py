@@ -29,7 +29,7 @@ def to_markdown(report: Report) -> str:
         parts += [
             part for block in blocks for part in _write_markdown(block, "###" if section.title else "##")
         ]
-    parts += ["## What this run cannot tell", bullet_list([*report.caveats, *report.notes])]
+    parts += ["## Limits of this run", bullet_list([*report.caveats, *report.notes])]
     facts = [(fact.name, fact.value) for fact in report.facts]
     parts += ["## Where the numbers come from", markdown_table(("what", "value"), facts)]
     return "\n\n".join(parts) + "\n"

@@ -59,13 +59,13 @@ def assert_gap(
         result = gate(run, max=[limit], strict=is_strict)
     else:
         result = gate(run, worse=[limit], baseline_run=baseline_run, strict=is_strict)
-    unsure = [check for check in result.checks if check.verdict == "cannot tell"]
+    unsure = [check for check in result.checks if check.verdict == "inconclusive"]
     broken = [check for check in result.checks if check.verdict == "fails" or (is_strict and check in unsure)]
     if failed := "\n".join(f"  {check.verdict}: {check.name}: {check.finding}" for check in broken):
         # Names of groups come from the data, and the runner of a CI reads what a test prints.
         raise AssertionError(escape_commands(f"the run does not keep its limit\n{failed}"))
     if unsure and doubt == "warn":
         first = f"{unsure[0].name}: {unsure[0].finding}"
-        message = f"{len(unsure):,} of {len(result.checks):,} checks cannot tell; first: {first}"
+        message = f"{len(unsure):,} of {len(result.checks):,} checks are inconclusive; first: {first}"
         warnings.warn(escape_commands(message), InconclusiveWarning, stacklevel=2)
     return result

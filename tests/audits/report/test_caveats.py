@@ -1,4 +1,4 @@
-"""What a run cannot tell."""
+"""The limits that a report names."""
 
 from __future__ import annotations
 

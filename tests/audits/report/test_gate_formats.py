@@ -28,7 +28,7 @@ def check(group: str, verdict: GateVerdict, *, is_share: bool = True) -> GateChe
     )
 
 
-CHECKS = [check("a", "passes"), check("b", "cannot tell"), check("c", "fails"), check("d", "passes")]
+CHECKS = [check("a", "passes"), check("b", "inconclusive"), check("c", "fails"), check("d", "passes")]
 
 
 def test_what_fails_is_annotated_first() -> None:

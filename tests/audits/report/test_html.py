@@ -156,7 +156,7 @@ def test_the_first_screen_has_question_gaps_and_doubts_in_order(tmp_path: Path) 
             "Charts",
             "Comparisons",
             "Left out",
-            "What this run cannot tell",
+            "Limits of this run",
             "evenhand audit gpt2 --suite starter",
             "607a30d783dfa663caf39e06633721c8d4cfcd7e",
             "How warm or hostile the wording is",

@@ -18,7 +18,7 @@ def test_the_sections_stand_in_order(tmp_path: Path) -> None:
         "## Inconclusive",
         "## Comparisons",
         "## Left out",
-        "## What this run cannot tell",
+        "## Limits of this run",
         "## Where the numbers come from",
     ]
 

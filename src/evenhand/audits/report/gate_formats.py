@@ -19,18 +19,18 @@ from evenhand.report.wording import format_number, format_points, replace_minus,
 if TYPE_CHECKING:
     from evenhand.audits.gate import GateCheck, GateVerdict
 
-_SIGNS: Mapping[GateVerdict, str] = {"passes": "+", "fails": "x", "cannot tell": "?"}
-_VERBS: Mapping[GateVerdict, str] = {"passes": "pass", "fails": "fail", "cannot tell": "cannot tell"}
+_SIGNS: Mapping[GateVerdict, str] = {"passes": "+", "fails": "x", "inconclusive": "?"}
+_VERBS: Mapping[GateVerdict, str] = {"passes": "pass", "fails": "fail", "inconclusive": "inconclusive"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_junit(checks: Sequence[GateCheck], *, strict: bool, name: str) -> str:
-    """The checks as one JUnit test suite: a failure where one fails, skipped where it cannot tell.
+    """The checks as one JUnit test suite: a failure where one fails, skipped where it is inconclusive.
 
-    A strict gate counts "cannot tell" as a failure.
+    A strict gate counts an inconclusive check as a failure.
     """
     failed = [check for check in checks if _fails(check, strict)]
-    skipped = [check for check in checks if check.verdict == "cannot tell" and not strict]
+    skipped = [check for check in checks if check.verdict == "inconclusive" and not strict]
     suite = ElementTree.Element(
         "testsuite",
         name=_xml(f"evenhand gate {name}"),
@@ -98,12 +98,12 @@ def _format_finding(check: GateCheck) -> str:
 
 
 def _worst_first(checks: Sequence[GateCheck]) -> list[GateCheck]:
-    order: list[GateVerdict] = ["fails", "cannot tell", "passes"]
+    order: list[GateVerdict] = ["fails", "inconclusive", "passes"]
     return sorted(checks, key=lambda check: order.index(check.verdict))
 
 
 def _fails(check: GateCheck, strict: bool) -> bool:
-    return check.verdict == "fails" or (strict and check.verdict == "cannot tell")
+    return check.verdict == "fails" or (strict and check.verdict == "inconclusive")
 
 
 def _xml(text: str) -> str:
