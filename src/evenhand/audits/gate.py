@@ -1,7 +1,7 @@
 """``gate``: limits on gaps, and whether a run keeps them.
 
-A check *passes* where the whole interval lies inside the limit, *fails* where the interval excludes the limit,
-and is *inconclusive* otherwise: it then names the number of texts that would decide it.
+A check *passes* where the whole interval lies inside the limit and *fails* where the interval excludes it.
+Otherwise it is *inconclusive*, and names the number of texts that would decide it.
 
 Against an earlier run, what counts is how much wider a gap is on its present side. A gap that has
 reversed (larger than chance on the other side) had no width there: it is wider by its whole size.
