@@ -1,4 +1,4 @@
-"""What the reports on people's labels share: the facts, and what the columns of their tables show."""
+"""Shared parts of the reports on human labels: facts and table columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> Report:
-    """A report on people's labels."""
+    """Build a report on human labels."""
     return Report(
         run=run,
         **content,
@@ -32,7 +32,7 @@ def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> R
 
 
 def list_facts(run: Run) -> tuple[Fact, ...]:
-    """Where the numbers come from."""
+    """The provenance of the numbers."""
     identity = read_mapping(run.manifest, "identity")
     facts = (
         Fact("Command to repeat", show_control_characters(read_text(run.manifest, "command")), is_code=True),
@@ -48,12 +48,12 @@ def list_facts(run: Run) -> tuple[Fact, ...]:
 
 
 def words(column: str) -> Callable[[Row], str]:
-    """A column of identifiers, as words."""
+    """A formatter for a column of identifiers: as words."""
     return lambda row: format_name(row[column])
 
 
 def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
-    """The two ends of an estimate's interval; empty where there is none."""
+    """A formatter for an estimate's interval; empty if there is none."""
     ends = [f"{name}_{end}" if name else end for end in ("low", "high")]
 
     def show(row: Row) -> str:
@@ -65,7 +65,7 @@ def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
 
 
 def estimate(name: str) -> Callable[[Row], str]:
-    """An estimate with its interval, or why there is none."""
+    """A formatter for an estimate with its interval, or the reason why there is none."""
 
     def show(row: Row) -> str:
         if row[name] is None:
@@ -78,12 +78,12 @@ def estimate(name: str) -> Callable[[Row], str]:
 
 
 def value(row: Row) -> str:
-    """A value, or why there is none."""
+    """A value, or the reason why there is none."""
     return format_value(row["null_reason"] if row["value"] is None else row["value"])
 
 
 def interval_or_reason(row: Row) -> str:
-    """The interval, or why a value has none; nothing where there is no value."""
+    """The interval, or the reason why a value has none; empty if there is no value."""
     return interval()(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")
 
 
@@ -91,4 +91,4 @@ def _rule(consensus: Mapping[str, Json]) -> str:
     if not consensus:
         return ""
     method, agreement, least = (read_text(consensus, key) for key in ("method", "agreement", "least"))
-    return f"{method}, share of {agreement}, {least} ratings or more"
+    return f"{method}, share of {agreement}, at least {least} ratings"
