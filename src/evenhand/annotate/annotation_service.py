@@ -171,19 +171,19 @@ class AnnotationService:
             number, pages = len(pages), self.claim_pages(person)
         if number >= len(pages):
             return None
-        given: dict[str, dict[str, str]] = defaultdict(dict)
+        labels: dict[str, dict[str, str]] = defaultdict(dict)
         for answer in latest_answers(self.db, person.annotator):
-            given[answer.item_id][answer.question] = answer.label
+            labels[answer.item_id][answer.question] = answer.label
         before = sum(map(len, pages[:number]))
         cards = tuple(
-            ItemCard(item, place, self.texts[item], given[item])
+            ItemCard(item, place, self.texts[item], labels[item])
             for place, item in enumerate(pages[number], start=before + 1)
         )
         held = [item for page in pages for item in page]
         known, answered = {*claimed.pages_of, *held}, len(claimed.done.intersection(held))
         load = self.db.read(lambda connection: self._load(connection, utc_now()))
-        left = self.assigner.count_remaining(held=known, load=load)
-        return WorkPage(cards, number, answered, len(held) + left)
+        remaining = self.assigner.count_remaining(held=known, load=load)
+        return WorkPage(cards, number, answered, len(held) + remaining)
 
     def completion_state(self, person: Person) -> CompletionState:
         """The state of a person who has answered everything."""
@@ -191,21 +191,21 @@ class AnnotationService:
         held = {item for page in pages for item in page}
         own = sum(item.id in held for item in self.assigner.items)
         load, share = self.db.read(self._load), self.study.task.task.per_person
-        wanted = self.study.settings.annotators
-        unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < wanted} - held
+        needed = self.study.settings.annotators
+        unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < needed} - held
         return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
 
     def count_progress(self) -> StudyProgress:
         """The progress of the study; attention checks are not counted."""
-        load, wanted = self.db.read(self._load), self.study.settings.annotators
+        load, needed = self.db.read(self._load), self.study.settings.annotators
         counts = [load[item.id] for item in self.assigner.items if item.id in load]
-        finished = sum(number >= wanted for number in counts)
+        finished = sum(number >= needed for number in counts)
         return StudyProgress(len(self.assigner.items), finished, len(counts), sum(counts))
 
     def parse(self, fields: Mapping[str, str]) -> list[SubmittedAnswer]:
         """Parse the answers of a form: ``a.ITEM.QUESTION`` = label; empty if the answer was withdrawn."""
         codes = {question.name: question.codes for question in self.study.questions}
-        given = []
+        submitted = []
         for name, label in fields.items():
             head, _, rest = name.partition(".")
             if head != "a":
@@ -213,8 +213,8 @@ class AnnotationService:
             item, _, question = rest.partition(".")
             if question not in codes or (label and label not in codes[question]):
                 raise InputError("an answer that this question does not have")
-            given.append(SubmittedAnswer(item, question, label or None))
-        return given
+            submitted.append(SubmittedAnswer(item, question, label or None))
+        return submitted
 
     def is_missing(self, person: Person, page: int) -> bool:
         """Whether a page has an unanswered question."""
@@ -236,9 +236,9 @@ class AnnotationService:
         claimed = self._select_claims(connection, annotator, at)
         if not claimed.expired:
             return claimed
-        wanted = self.assigner.select_wanted(claimed.expired, load=self._load(connection, at))
-        theirs = sa.and_(self.db.own(claims, annotator), claims.c.item_id.in_(sorted(wanted)))
-        connection.execute(sa.update(claims).where(theirs).values(at=at))
+        needed = self.assigner.select_wanted(claimed.expired, load=self._load(connection, at))
+        is_renewed = sa.and_(self.db.own(claims, annotator), claims.c.item_id.in_(sorted(needed)))
+        connection.execute(sa.update(claims).where(is_renewed).values(at=at))
         return self._select_claims(connection, annotator, at)
 
     def _hold_expiry(self, at: datetime) -> datetime:
@@ -248,8 +248,8 @@ class AnnotationService:
     def _select_finished(self, annotator: str | None = None) -> sa.Select[str, str]:
         """Select the (annotator, item) pairs with every question answered."""
         pair = (answers.c.annotator, answers.c.item_id)
-        given = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
-        return given.having(sa.func.count() == len(self.study.questions))
+        query = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
+        return query.having(sa.func.count() == len(self.study.questions))
 
     def _load(self, connection: sa.Connection, at: datetime | None = None) -> dict[str, int]:
         """The number of people per item who answered it or, given a time, still hold it then."""

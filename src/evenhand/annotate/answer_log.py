@@ -109,7 +109,7 @@ def _drop_oldest(connection: sa.Connection, db: Database, annotator: str, items:
     """Delete all but the last ``CHANGES`` rows of a person for each of these items and each question."""
     question = (answers.c.item_id, answers.c.question)
     age = sa.func.row_number().over(partition_by=question, order_by=answers.c.id.desc())
-    theirs = sa.and_(db.own(answers, annotator), answers.c.item_id.in_(items))
-    aged = sa.select(answers.c.id, age.label("age")).where(theirs).subquery()
+    is_matching = sa.and_(db.own(answers, annotator), answers.c.item_id.in_(items))
+    aged = sa.select(answers.c.id, age.label("age")).where(is_matching).subquery()
     old = sa.select(aged.c.id).where(aged.c.age > CHANGES)
     connection.execute(sa.delete(answers).where(answers.c.id.in_(old)))

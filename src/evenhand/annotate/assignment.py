@@ -86,8 +86,8 @@ class ItemAssigner:
 
     def select_wanted(self, items: Collection[str], *, load: Mapping[str, int]) -> set[str]:
         """The items that still need answers, plus the checks among them if there are any such items."""
-        wanted = self.study.settings.annotators
-        lacking = (unit for unit in self.units if min(load.get(item, 0) for item in unit) < wanted)
+        needed = self.study.settings.annotators
+        lacking = (unit for unit in self.units if min(load.get(item, 0) for item in unit) < needed)
         chosen = {item for unit in lacking for item in unit} & set(items)
         return chosen | (set(self.checks) & set(items)) if chosen else set()
 
@@ -108,9 +108,9 @@ class ItemAssigner:
 
     def _open_units(self, held: set[str], load: Mapping[str, int]) -> list[ItemPage]:
         """Units that still need answers and contain nothing this person has seen; started ones first."""
-        wanted = self.study.settings.annotators
+        needed = self.study.settings.annotators
         busy = {unit: min(load.get(item, 0) for item in unit) for unit in self.units}
-        free = [unit for unit in self.units if busy[unit] < wanted and held.isdisjoint(unit)]
+        free = [unit for unit in self.units if busy[unit] < needed and held.isdisjoint(unit)]
         # The sort is stable, so ties keep the drawn order.
         return sorted(free, key=lambda unit: -busy[unit])
 
@@ -136,14 +136,14 @@ class ItemAssigner:
         seed = self.study.settings.seed
         order = make_generator(seed, "checks", person).permutation(len(self.checks)).tolist()
         unseen = [self.checks[place] for place in order if self.checks[place] not in held]
-        shown, place = len(self.checks) - len(unseen), len(held)
+        checks_shown, place = len(self.checks) - len(unseen), len(held)
         mixed: list[ItemPage] = []
         for unit in [*units, ()]:
             if every and unseen:
-                offset = int(make_generator(seed, "check", person, shown).integers(every))
-                if place >= shown * every + offset:
+                offset = int(make_generator(seed, "check", person, checks_shown).integers(every))
+                if place >= checks_shown * every + offset:
                     mixed.append((unseen.pop(0),))
-                    shown, place = shown + 1, place + 1
+                    checks_shown, place = checks_shown + 1, place + 1
             if unit:
                 mixed.append(unit)
                 place += len(unit)

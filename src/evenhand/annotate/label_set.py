@@ -177,14 +177,14 @@ def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
 
 def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     """The attention checks passed and shown, by annotator."""
-    shown = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
-    passed, met = Counter[str](), Counter[str]()
-    columns = shown.select("annotator", "question", "label", "expected")
+    checks = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
+    passed, totals = Counter[str](), Counter[str]()
+    columns = checks.select("annotator", "question", "label", "expected")
     for annotator, question, label, expected in columns.iter_rows():
         right = json.loads(expected).get(question)
-        met[annotator] += right is not None
+        totals[annotator] += right is not None
         passed[annotator] += right == label
-    return {annotator: (passed[annotator], number) for annotator, number in met.items() if number}
+    return {annotator: (passed[annotator], number) for annotator, number in totals.items() if number}
 
 
 def read_label_set(

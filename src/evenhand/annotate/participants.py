@@ -60,8 +60,8 @@ def create_invitations(db: Database, count: int) -> list[Invitation]:
 def renew_link(db: Database, annotator: str) -> Invitation:
     """Create a new link for a person who lost theirs; the old link stops working."""
     invitation = Invitation(annotator, secrets.token_urlsafe(24))
-    theirs = sa.and_(db.own(people, annotator), people.c.number.is_not(None))
-    change = sa.update(people).where(theirs).values(token=token_digest(db.study.id, invitation.token))
+    has_link = sa.and_(db.own(people, annotator), people.c.number.is_not(None))
+    change = sa.update(people).where(has_link).values(token=token_digest(db.study.id, invitation.token))
     if not db.write(lambda connection: connection.execute(change).rowcount):
         raise _unknown_person(db, annotator)
     return invitation

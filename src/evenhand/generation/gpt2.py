@@ -183,8 +183,8 @@ class Gpt2KVCache:
 
         A row shorter than ``length`` also gets columns beyond its end; it overwrites them before reading.
         """
-        to, of = to_device(torch.tensor(places), self._model.device).unbind(1)
-        self._tables[:, :, to, :, :length] = read[:, :, of, :, :length]
+        targets, sources = to_device(torch.tensor(places), self._model.device).unbind(1)
+        self._tables[:, :, targets, :, :length] = read[:, :, sources, :, :length]
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only these rows, renumbered in this order."""

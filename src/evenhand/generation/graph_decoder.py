@@ -142,14 +142,14 @@ class GraphDecoder:
             if self._pending is not None:
                 self._pending.slots[place : place + 1] = [None]
         device = self._last.device
-        begun = [list(places), [row.last for row in rows], [prefix.length for prefix in prefixes]]
-        at, last, positions = to_device(torch.tensor(begun), device).unbind()
-        self._last[at], self._positions[at] = last, positions
-        self._written.index_fill_(0, at, 0)
-        self._uniforms[at] = to_device(torch.from_numpy(np.stack([row.uniforms for row in rows])), device)
+        initial = [list(places), [row.last for row in rows], [prefix.length for prefix in prefixes]]
+        slots, last, positions = to_device(torch.tensor(initial), device).unbind()
+        self._last[slots], self._positions[slots] = last, positions
+        self._written.index_fill_(0, slots, 0)
+        self._uniforms[slots] = to_device(torch.from_numpy(np.stack([row.uniforms for row in rows])), device)
         if self._capturable is not None:
             for cells, fresh in zip(self._memory, self._capturable.fresh(len(rows), device), strict=True):
-                cells[at] = fresh
+                cells[slots] = fresh
 
     def keep(self, places: Sequence[int]) -> None:
         """Keep only the rows at these slots."""
@@ -157,11 +157,11 @@ class GraphDecoder:
         self._lengths = [self._lengths[place] for place in places]
         if self._pending is not None:
             self._pending.slots = [self._pending.slots[place] for place in places]
-        moved = [(new, old) for new, old in enumerate(places) if new != old]
-        if moved:
-            to, of = to_device(torch.tensor(moved), self.device).unbind(1)
+        moves = [(new, old) for new, old in enumerate(places) if new != old]
+        if moves:
+            targets, sources = to_device(torch.tensor(moves), self.device).unbind(1)
             for cells in self._state:
-                cells[to] = cells[of]
+                cells[targets] = cells[sources]
 
     @torch.no_grad()
     def launch(self, rows: Sequence[TokenSequence]) -> None:
@@ -220,10 +220,10 @@ class GraphDecoder:
         candidates, tokens = Candidates(output.logits), None
         if self._capturable is not None:
             memory = [cells[:rows] for cells in self._memory]
-            candidates, kept = self._capturable.advance(
+            candidates, updated = self._capturable.advance(
                 output.hidden, output.logits.float(), uniforms, memory
             )
-            for cells, new in zip(memory, kept, strict=True):
+            for cells, new in zip(memory, updated, strict=True):
                 cells.copy_(new)
         if self._draws:
             tokens = select_candidates(candidates, choose_tokens(candidates.logits, uniforms, self._spec))

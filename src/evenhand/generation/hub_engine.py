@@ -101,13 +101,13 @@ class HubEngine:
     @torch.no_grad()
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
         """The last hidden states of each row, in order (tokens x width); empty if it has no tokens."""
-        for at in range(0, len(rows), _READ_ROWS):
-            some = rows[at : at + _READ_ROWS]
-            tokens = pad_rows([row or [0] for row in some], device=self.device)
-            lengths = torch.tensor([max(1, len(row)) for row in some], device=self.device)
+        for start in range(0, len(rows), _READ_ROWS):
+            batch = rows[start : start + _READ_ROWS]
+            tokens = pad_rows([row or [0] for row in batch], device=self.device)
+            lengths = torch.tensor([max(1, len(row)) for row in batch], device=self.device)
             mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
             answer = self._model(input_ids=tokens, attention_mask=mask.long(), output_hidden_states=True)
-            yield from (answer.hidden_states[-1][index, : len(row)] for index, row in enumerate(some))
+            yield from (answer.hidden_states[-1][index, : len(row)] for index, row in enumerate(batch))
 
     @torch.no_grad()
     def last_logits(self, row: Sequence[int]) -> Tensor:
@@ -352,20 +352,20 @@ class HubStaticKVCache:
         """Start rows from prefixes of one length that were prefilled together, right-aligned."""
         read = cast("list[tuple[Tensor, Tensor]]", group[0][1].read)
         places = torch.tensor([(row, prefix.row) for row, prefix in group])
-        to, of = to_device(places, self._engine.device).unbind(1)
+        targets, sources = to_device(places, self._engine.device).unbind(1)
         for layer, parts in zip(self._layers, read, strict=True):
             for cells, part in zip(layer.table, parts, strict=True):
-                cells[to, :, :length] = part[of, :, part.shape[2] - length :]
+                cells[targets, :, :length] = part[sources, :, part.shape[2] - length :]
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only these rows, renumbered in this order."""
         longest = max(self._lengths, default=0)
         moves = [(new, old) for new, old in enumerate(rows) if new != old]
         if moves:
-            to, of = to_device(torch.tensor(moves), self._engine.device).unbind(1)
+            targets, sources = to_device(torch.tensor(moves), self._engine.device).unbind(1)
             for layer in self._layers:
                 for cells in layer.table:
-                    cells[to, :, :longest] = cells[of, :, :longest]
+                    cells[targets, :, :longest] = cells[sources, :, :longest]
         self._lengths = [self._lengths[row] for row in rows]
 
     @torch.no_grad()

@@ -216,7 +216,7 @@ class Calibration:
             raise InputError(
                 f"the model {model.ref.name!r} cannot be steered: its hidden states are not on this machine",
                 expected="builtin, a folder, a Hub id or a .gguf file of a causal model",
-                fix="use the mitigation replacement, which works on the text of any model",
+                fix="use the mitigation replacement, which works on any model's text",
             )
         from evenhand.mitigations.calibration_steering import CalibrationSteering
         from evenhand.mitigations.calibrator import check_model

@@ -206,8 +206,8 @@ def find_topk(
     keys, sample = np.empty(logits.shape[1], np.int64), np.empty(2 * _SAMPLE, np.float32)
     shares, tokens = np.empty(near.reach, np.float32), np.empty(near.reach, np.int64)
     for row in range(begin, end):
-        most, total, weighted = _masses(logits[row])
-        mass = most + np.float32(math.log(total))
+        top, total, weighted = _masses(logits[row])
+        mass = top + np.float32(math.log(total))
         count = _candidate_keys(logits[row], near.reach, sample, keys)
         order = np.sort(keys[:count])
         inside = reached = spoken = 0.0
@@ -216,14 +216,14 @@ def find_topk(
             value = logits[row, token]
             shares[place], tokens[place] = exp(value - mass), token
             reached += shares[place]
-            spoken += float(shares[place]) * (value - most)
+            spoken += float(shares[place]) * (value - top)
             if place < near.size:
                 inside += shares[place]
                 result.tokens[row, place], result.logits[row, place] = token, value
         _sum_vectors(near, shares, tokens, table, result.direction[row])
         # The sum over all tokens minus that over the near ones: the mean logit beyond, times its mass.
         far = max(1 - reached, 1e-9)
-        beyond = float(most) * far + float(weighted) / float(total) - spoken
+        beyond = float(top) * far + float(weighted) / float(total) - spoken
         _rest_direction(
             hidden[row], max(reached - inside, 1e-30), far, beyond, near.follow, result.direction[row]
         )
@@ -239,36 +239,36 @@ def _masses(logits: Floats) -> tuple[np.float32, np.float32, np.float32]:
     for place in range(logits.size):
         best = max(best, rank(logits[place]))
     # Compared as integers: a float comparison that keeps NaN cannot be vectorised.
-    most = logits[0]
+    top = logits[0]
     for place in range(logits.size):
         if rank(logits[place]) == best:
-            most = logits[place]
+            top = logits[place]
             break
     total = weighted = np.float32(0)
     for place in range(logits.size):
-        below = logits[place] - most
+        below = logits[place] - top
         if below < _LEAST:
             below = _LEAST
         mass = exp(below)
         total += mass
         weighted += mass * below
-    return most, total, weighted
+    return top, total, weighted
 
 
 @njit(cache=True, nogil=True)
 def _candidate_keys(logits: Floats, wanted: int, sample: Floats, keys: Ints) -> int:
     """Write keys of at least the ``wanted`` most likely tokens, ordered by logit, then descending token."""
     step = max(1, logits.size // _SAMPLE)
-    seen = 0
+    size = 0
     for place in range(0, logits.size, step):
-        sample[seen] = logits[place]
-        seen += 1
+        sample[size] = logits[place]
+        size += 1
     expected = wanted / step
     guess = int(expected + 3 * math.sqrt(expected)) + 2
     count = 0
     while count < wanted:
         bound = (
-            np.float32(-np.inf) if guess >= seen else np.partition(sample[:seen], seen - guess)[seen - guess]
+            np.float32(-np.inf) if guess >= size else np.partition(sample[:size], size - guess)[size - guess]
         )
         count = 0
         for place in range(logits.size):

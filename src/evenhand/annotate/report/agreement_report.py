@@ -153,8 +153,8 @@ def _where(run: Run) -> Section:
         "How often one person's label differs from that of more than half of the others.",
         counts.sort("len", descending=True, maintain_order=True),
         {
-            **{"Question": words("question"), "Annotator": "annotator", "Others say": "others"},
-            **{"They say": "said", "#Texts": "len"},
+            **{"Question": words("question"), "Annotator": "annotator", "Others' label": "others"},
+            **{"Their label": "said", "#Texts": "len"},
         },
         source="dissents",
         nav="Differences",
@@ -171,7 +171,7 @@ def _errors(run: Run) -> Section:
         table.sort("probability", descending=True),
         {
             **{"Question": words("question"), "Annotator": "annotator", "True label": "true"},
-            **{"They say": "said", "#Probability": lambda row: format_percent(row["probability"])},
+            **{"Their label": "said", "#Probability": lambda row: format_percent(row["probability"])},
         },
         source="errors",
         formats="html md",
@@ -225,8 +225,8 @@ def _dissents(run: Run) -> Section:
         "",
         run.table("dissents"),
         {
-            **{"Annotator": "annotator", "~Text": "text", "They say": "said"},
-            "Others say": lambda row: f"{row['others']} ({format_percent(row['share'])})",
+            **{"Annotator": "annotator", "~Text": "text", "Their label": "said"},
+            "Others' label": lambda row: f"{row['others']} ({format_percent(row['share'])})",
         },
         source="dissents",
         formats="html",

@@ -180,7 +180,7 @@ def _spread(run: Run, output: str, several: bool) -> Section:
         "As in Figure 6 of the BOLD paper. Dashed vertical lines are the metric's own cuts.",
         rows,
         {
-            **{"People say": "label", "#Texts": "n", "#Mean": "mean", "#5 %": "q05", "#25 %": "q25"},
+            **{"People": "label", "#Texts": "n", "#Mean": "mean", "#5 %": "q05", "#25 %": "q25"},
             **{"#Median": "q50", "#75 %": "q75", "#95 %": "q95"},
         },
         source="score_spreads",
@@ -230,8 +230,8 @@ def _misses(run: Run, outputs: list[str]) -> Section:
         "Those with the highest human agreement come first.",
         wrong.sort("share", "item_id", descending=[True, False]),
         {
-            **{"~Text": "text", "People say": lambda row: f"{row['human']} ({format_percent(row['share'])})"},
-            **{"Metric says": "predicted", "#Score": "value"},
+            **{"~Text": "text", "People": lambda row: f"{row['human']} ({format_percent(row['share'])})"},
+            **{"Metric": "predicted", "#Score": "value"},
         },
         source="judged",
         nav="Texts",
