@@ -71,7 +71,7 @@ class LabelSet:
     rows: pl.DataFrame
     """The columns of ``ROWS``."""
     questions: tuple[LabelScale, ...]
-    """The scale of each question, in the order of the names."""
+    """The scales of the questions, each with the name of its question."""
     digest: str
     notes: tuple[str, ...] = ()
     """Counts of what was left out or normalised."""

@@ -17,7 +17,7 @@ from evenhand.generation.graph_decoder import DecoderSize, GraphDecoder
 from evenhand.tensors.devices import is_current_gpu
 
 _SHARE: Final = 16
-"""A decoder is kept between runs if this many of its size fit into the device memory."""
+"""A decoder is kept between runs if it takes at most one part in this many of the device memory."""
 _log = logging.getLogger(__name__)
 
 

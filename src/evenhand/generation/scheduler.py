@@ -37,8 +37,8 @@ LARGEST_BATCH = 1024
 
 _PREFILL_TOKENS = 4096
 _SHARE = 32
-"""During one device step, this share of the slots is emitted or prepared: all of them would take longer than
-a step."""
+"""During one device step, one in this many slots is emitted or prepared: all of them would take longer than a
+step."""
 _LENGTHS = 64
 """Row lengths are rounded up to a multiple of this when testing how many rows fit."""
 

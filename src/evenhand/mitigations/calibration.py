@@ -46,7 +46,7 @@ class CalibrationConfig:
     strength: float = 0.6
     """Lambda at the first token of a text; 0 disables the calibration."""
     sigma: float = SIGMA["embedding"]
-    """Target divergence per token in nats: lambda is halved above twice and doubled below half of it."""
+    """Target divergence per token in nats: at twice it or more lambda is halved, at half or less doubled."""
     steps: int = 15
     """Adam steps per token."""
     rate: float = RATE["embedding"]
