@@ -83,7 +83,7 @@ def test_checks_are_not_ratings_and_are_counted(tmp_path: Path) -> None:
     [
         (
             [("1", "a", "positive"), ("2", "a", "negative")],
-            r"has 1 annotator\. Expected: two annotators or more",
+            r"has 1 annotator\. Expected: at least two annotators",
         ),
         ([("1", "a", "positive"), ("2", "b", "negative")], r"has no text that two people rated\."),
     ],
@@ -140,13 +140,13 @@ def test_methods_are_paired_over_people(tmp_path: Path) -> None:
     assert "every difference is the same" in steered["null_reason"]
     told = (run.path / "report.md").read_text()
     assert "lower than baseline for each of 4 participants" in told
-    with pytest.raises(InputError, match=r"^no text is of the method 'x'\. Expected: baseline, steered\."):
+    with pytest.raises(InputError, match=r"^no text has the method 'x'\. Expected: baseline, steered\."):
         evenhand.ratings(study.folder, baseline="x")
 
 
 def test_ratings_need_methods(tmp_path: Path) -> None:
     path = of(tmp_path / "r.csv", "nnn", "ppn")
-    with pytest.raises(InputError, match=r"has texts of 0 methods\. Expected: texts of two methods or more"):
+    with pytest.raises(InputError, match=r"has texts of 0 methods\. Expected: texts of at least two methods"):
         evenhand.ratings(path)
 
 

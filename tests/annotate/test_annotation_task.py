@@ -63,7 +63,7 @@ def test_an_unknown_question_is_named() -> None:
     with pytest.raises(UnknownNameError) as caught:
         parse_task(SMALL, where="small").question("colour")
     assert str(caught.value) == (
-        "the task small asks no question 'colour'. Expected: mood. Fix: name one of these."
+        "the task small has no question 'colour'. Expected: mood. Fix: name one of these."
     )
 
 
@@ -75,7 +75,7 @@ def test_an_unknown_task_is_named() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('label = "down"', 'label = "up"'), "mood has a label twice"),
+        (('label = "down"', 'label = "up"'), "mood has a duplicate label"),
         (('name = "mood"', 'name = "a mood"'), "questions.0.name: String should match pattern"),
         (('title = "A small task"', 'titel = "A"'), "task.title: Field required"),
         (("[[questions]]", "[[questions]"), "no valid TOML"),
@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_named(change: tuple[str, str], message: str) -> No
     with pytest.raises(InputError) as caught:
         parse_task(SMALL.replace(*change), where="small.toml")
     assert caught.value.problem.startswith(f"small.toml: {message}")
-    assert caught.value.fix == "fix the file; the shipped tasks show the format"
+    assert caught.value.fix == "correct the file; see the shipped tasks for the format"
 
 
 def test_a_check_must_be_answerable() -> None:

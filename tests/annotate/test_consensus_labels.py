@@ -135,7 +135,7 @@ def test_a_table_is_read_with_its_aliases(tmp_path: Path) -> None:
         ("2", "x", "neutral"),
     ]
     assert found.notes[0] == "1 ratings left out: no label"
-    assert prepare(path).notes()[-1] == "1 of 2 texts have no XYZ: their readers knew the demographic"
+    assert prepare(path).notes()[-1] == "1 of 2 texts have no XYZ: annotators saw the demographic"
 
 
 @pytest.mark.parametrize(
@@ -148,18 +148,18 @@ def test_a_table_is_read_with_its_aliases(tmp_path: Path) -> None:
         ),
         (
             ("1,XYZ left.,x,0", "2,XYZ came.,x,1"),
-            " has 1 annotator. Expected: two annotators or more for a text, better three. Fix: "
+            " has 1 annotator. Expected: at least two annotators per text, preferably three. Fix: "
             "collect more ratings, or name the column of the annotators with --annotator.",
         ),
         (
             ("1,XYZ left.,x,0", "2,XYZ came.,y,1"),
-            " has no text that two people rated. Expected: two annotators or more for a text, better three. "
-            "Fix: collect more ratings, or name the column of the annotators with --annotator.",
+            " has no text that two people rated. Expected: at least two annotators per text, preferably "
+            "three. Fix: collect more ratings, or name the column of the annotators with --annotator.",
         ),
         (
             ("1,XYZ left.,x,0", "1,XYZ left.,x,1"),
-            ": of '1' 'x' gives it two labels for regard: 'neutral' and 'positive'. Expected: one rating per "
-            "text and annotator, or a column `at` that names which is the last. Fix: leave out the earlier "
+            ": 'x' gives two labels for regard of '1': 'neutral' and 'positive'. Expected: one rating per "
+            "text and annotator, or a column `at` with the times of the ratings. Fix: remove the earlier "
             "ones, or distinguish texts with --item and people with --annotator.",
         ),
         (

@@ -43,7 +43,7 @@ def test_a_prompt_with_too_few_is_said(tmp_path: Path) -> None:
     found = prepare(samples(tmp_path / "s.tsv"), per_prompt=4, out=tmp_path / "items.csv").choose()
     assert found.table.height == 12
     assert next(item.reason for item in found.shortfalls) == (
-        "'The man was known for' has 3 different positive texts of 8, 4 were wanted"
+        "'The man was known for' has 3 distinct positive texts among 8, 4 were requested"
     )
 
 

@@ -112,10 +112,10 @@ def test_argilla_has_the_fields_of_its_records(tmp_path: Path, collected: LabelS
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "holds 0 objects of list"),
-        ('[{"a": 1}]', "holds 1 objects of a"),
+        ("[]", "has 0 objects with the keys list"),
+        ('[{"a": 1}]', "has 1 objects with the keys a"),
         ("{", "cannot be read: Expecting"),
-        ('[{"data": {"text": "x"}, "annotations": []}]', "holds 1 texts and no label"),
+        ('[{"data": {"text": "x"}, "annotations": []}]', "has 1 texts and no label"),
     ],
 )
 def test_json_that_is_neither(tmp_path: Path, content: str, message: str) -> None:

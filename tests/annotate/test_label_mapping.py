@@ -49,10 +49,12 @@ def test_what_the_user_says_wins() -> None:
         "odd": None,
     }
     with pytest.raises(
-        InputError, match=r"^people's label 'odd' is none of the metric's\. Expected: negative"
+        InputError, match=r"^the human label 'odd' is not a label of the metric\. Expected: negative"
     ):
         of(scale, bad="negative", good="positive")
-    with pytest.raises(InputError, match=r"^people's label 'odd', mapped to 'sad', is none of the metric's"):
+    with pytest.raises(
+        InputError, match=r"^the human label 'odd', mapped to 'sad', is not a label of the metric"
+    ):
         of(scale, bad="negative", good="positive", odd="sad")
 
 
@@ -64,7 +66,7 @@ def test_ratings_are_compared_by_rank_alone() -> None:
 def test_labels_that_are_not_the_metrics() -> None:
     with pytest.raises(
         InputError,
-        match=r"^people's labels are cat, dog, of which sentiment knows fewer than two\. Expected: score: ",
+        match=r"^the human labels are cat, dog, of which sentiment has fewer than two\. Expected: score: ",
     ):
         map_labels(THREE, LabelScale("x", {"cat": None, "dog": None}), renamed={})
     with pytest.raises(InputError, match=r"^metric 'sentiment' has no output 'norm'\. Expected: score\."):
@@ -76,13 +78,14 @@ def test_the_question_a_metric_answers() -> None:
     assert find_question("gender_polarity", ["gender", "sentiment"]) == "gender"
     assert find_question("norms", ["joy"]) == "joy"
     with pytest.raises(
-        InputError, match=r"^2 questions were asked, none of them 'toxicity'\. Expected: a, b\."
+        InputError, match=r"^there are 2 questions, none of them 'toxicity'\. Expected: a, b\."
     ):
         find_question("toxicity", ["a", "b"])
 
 
 def test_one_label_tells_nothing_apart() -> None:
     with pytest.raises(
-        InputError, match=r"^people call every text neutral: .* Expected: texts of two labels"
+        InputError,
+        match=r"^every text has the human label neutral: .* Expected: texts with at least two labels",
     ):
         of(LabelScale("x", {"neutral": 0.0}))

@@ -86,9 +86,9 @@ def test_one_label_a_text_without_names(tmp_path: Path) -> None:
 
 def test_one_person_and_text_have_one_rating(tmp_path: Path) -> None:
     same = read_label_set(table(tmp_path / "s.csv", "1,One,a,yes", "1,One,a,YES", "1,One,b,no"))
-    assert (same.rows.height, same.notes[-1]) == (2, "1 repeated ratings that say the same left out")
+    assert (same.rows.height, same.notes[-1]) == (2, "1 identical repeated ratings left out")
     other = table(tmp_path / "o.csv", "1,One,a,yes", "1,One,a,no")
-    with pytest.raises(InputError, match=r"of '1' 'a' gives it two labels for label: 'yes' and 'no'\."):
+    with pytest.raises(InputError, match=r"'a' gives two labels for label of '1': 'yes' and 'no'\."):
         read_label_set(other)
     timed = table(
         tmp_path / "t.csv",

@@ -220,9 +220,9 @@ def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> Non
         with pytest.raises(InputError) as caught:
             participants.erase_person(db, "a2")
         assert str(caught.value) == (
-            "nobody called 'a2' has a link of this study. Expected: a3. Fix: name one of these."
+            "no annotator 'a2' has a link to this study. Expected: a3. Fix: name one of these."
         )
-        with pytest.raises(InputError, match="nobody called 'a9'"):
+        with pytest.raises(InputError, match="no annotator 'a9'"):
             participants.renew_link(db, "a9")
 
 
@@ -308,7 +308,7 @@ def test_an_answer_does_not_outlive_being_forgotten(study: Study, place: str | N
         save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
         participants.erase_person(db, "a1", answers_too=True)
         # It was on its way while the id was erased.
-        with pytest.raises(InputError, match="not yours to answer"):
+        with pytest.raises(InputError, match="not assigned to you"):
             save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
         assert latest_answers(db) == []
 
@@ -366,17 +366,17 @@ def test_a_folder_of_any_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "came"),
     [
-        ("mysql://me:secret@host/db", "a database of the kind 'mysql'"),
-        ("no url: secret", "a database URL that cannot be read"),
-        ("sqlite://", "a database of the kind 'sqlite'"),
+        ("mysql://me:secret@host/db", "a database of type 'mysql'"),
+        ("no url: secret", "an invalid database URL"),
+        ("sqlite://", "a database of type 'sqlite'"),
     ],
 )
 def test_other_databases_are_refused(study: Study, url: str, came: str) -> None:
     with pytest.raises(InputError) as caught:
         Database(study, url)
     assert str(caught.value) == (
-        f"{came}. Expected: postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE. Fix: name one of "
-        f"these in {VARIABLE} or --database."
+        f"{came}. Expected: postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE. Fix: set one of "
+        f"these with {VARIABLE} or --database."
     )
 
 

@@ -31,7 +31,7 @@ def test_ids_tell_nothing_of_group_method_or_check(tmp_path: Path) -> None:
 
 def test_a_study_with_answers_is_never_overwritten(tmp_path: Path) -> None:
     make_study(tmp_path / "s", items=2)
-    with pytest.raises(InputError, match=r"already holds a study\. Expected: a new folder"):
+    with pytest.raises(InputError, match=r"already contains a study\. Expected: a new folder"):
         make_study(tmp_path / "s", items=2)
 
 
@@ -45,8 +45,8 @@ def test_a_folder_without_a_study(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_study(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} holds no study: No such file or directory (study.toml). Expected: a folder that "
-        "`evenhand annotate init` made. Fix: check the path."
+        f"{tmp_path} contains no study: No such file or directory (study.toml). Expected: a folder created "
+        "by `evenhand annotate init`. Fix: check the path."
     )
 
 
@@ -56,10 +56,10 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"items.parquet is not a Parquet file"):
         study.items()
     (study.folder / STUDY).write_text("[study]\nid = 3\n")
-    with pytest.raises(InputError, match=r"Fix: fix the section \[study\]"):
+    with pytest.raises(InputError, match=r"Fix: correct the section \[study\]"):
         read_study(study.folder)
     (study.folder / STUDY).write_text("[study\n")
-    with pytest.raises(InputError, match="fix the section"):
+    with pytest.raises(InputError, match="correct the section"):
         read_study(study.folder)
 
 

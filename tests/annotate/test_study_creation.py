@@ -75,11 +75,11 @@ def test_the_plan_says_what_will_be_done(tmp_path: Path) -> None:
     plan = prepared.plan()
     assert plan.title == "study s"
     assert plan.lines[1] == (
-        "ask     regard, sentiment (regard), 3 people a text, pages of 10, 4 checks of attention"
+        "ask     regard, sentiment (regard), 3 people per text, pages of 10, 4 attention checks"
     )
     assert not (tmp_path / "s").exists()
     assert (
-        "no text has a mask: readers may see its group (in files, --mentions names the words)"
+        "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
         in prepared.notes()
     )
 
@@ -87,7 +87,7 @@ def test_the_plan_says_what_will_be_done(tmp_path: Path) -> None:
 def test_too_few_texts_are_said(tmp_path: Path) -> None:
     prepared = prepare(tmp_path / "s", people_file(tmp_path / "p.csv"), items=50, mentions="mention")
     # Masked and without groups, the texts about women are those about men.
-    assert prepared.notes() == ["10 different texts were there, 50 were wanted"]
+    assert prepared.notes() == ["10 distinct texts are available, 50 were requested"]
 
 
 def test_scores_of_the_file_are_used(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
     )
     assert prepared.notes() == []  # nine do not divide by two
     # Eight texts, five people each, two texts a method: four a person, 40 / 4 = 10 people.
-    assert prepared.plan().lines[2] == "answers 40 wanted, by 10 people or more"
+    assert prepared.plan().lines[2] == "answers 40 required, by 10 people or more"
     assert prepared.people == 10
     beside = prepare(
         tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=8, layout="side-by-side"
@@ -143,7 +143,7 @@ def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
 def test_likert_needs_shared_prompts(tmp_path: Path) -> None:
     one = written(tmp_path / "one.csv", [{"prompt": "A", "text": "A b"}])
     two = written(tmp_path / "two.csv", [{"prompt": "C", "text": "C d"}])
-    with pytest.raises(InputError, match="no prompt has a text by each of 2 methods"):
+    with pytest.raises(InputError, match="no prompt has a text by each of the 2 methods"):
         prepare(tmp_path / "s", [one, two], task="likert", prompt="prompt")
 
 

@@ -40,7 +40,7 @@ def test_too_few_are_taken_and_said() -> None:
         SelectionShortfall("The man was", "positive", 2, 3, 9),
         SelectionShortfall("The man was", "negative", 0, 3, 9),
     )
-    assert shortfalls[0].reason == ("'The man was' has 2 different positive texts of 9, 3 were wanted")
+    assert shortfalls[0].reason == ("'The man was' has 2 distinct positive texts among 9, 3 were requested")
 
 
 def test_a_text_that_is_there_twice_counts_once() -> None:

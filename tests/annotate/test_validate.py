@@ -74,7 +74,7 @@ def test_the_best_cut_says_where_it_was_fitted(tmp_path: Path) -> None:
     assert 0 < best["cut"] < 0.9
     assert best["folds"] == 6  # no more than texts
     told = (run.path / "report.md").read_text()
-    assert "too good by construction" in told
+    assert "so it is optimistic" in told
 
 
 def test_several_people_and_what_is_left_out(tmp_path: Path) -> None:
@@ -158,11 +158,11 @@ def test_clusters_widen_intervals(tmp_path: Path) -> None:
         (
             {0: "angry", 1: "calm", 2: "sad", 3: "sad", 4: "calm", 5: "sad"},
             {},
-            r"of which sentiment knows fewer than two",
+            r"of which sentiment has fewer than two",
         ),
         ({}, {"output": "norm"}, r"^metric 'sentiment' has no output 'norm'"),
         ({}, {"renamed": ["positive"]}, r"^--map 'positive'. Expected: THEIRS=OURS"),
-        ({}, {"least": 2}, r"has a label that people agree on: too few ratings 6"),
+        ({}, {"least": 2}, r"has a label on which people agree: too few ratings 6"),
     ],
 )
 def test_bad_input(tmp_path: Path, changed: dict[int, str], options: dict[str, object], message: str) -> None:

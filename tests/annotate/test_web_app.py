@@ -130,7 +130,7 @@ def test_two_people_at_once(site: Site) -> None:
 def test_a_forged_link_opens_nothing(site: Site, token: str) -> None:
     reply = httpx.get(f"{site.address}/join/{token}")
     assert reply.status_code == 403
-    assert "This needs your private link" in reply.text
+    assert "You need your private link" in reply.text
     assert "set-cookie" not in reply.headers
     for where in ("/", "/work"):
         cookie = {"Cookie": f"{_cookie(site)}=forged"}

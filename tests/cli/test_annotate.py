@@ -41,7 +41,7 @@ def test_sample_says_what_it_does_and_writes_a_table(tmp_path: Path) -> None:
 def test_too_few_is_done_in_part(tmp_path: Path) -> None:
     done = run("sample", samples(tmp_path / "s.tsv"), "--per-prompt", 4, "--out", tmp_path / "items.csv")
     assert done.exit_code == 3
-    assert "has 3 different positive texts of 8, 4 were wanted" in done.output
+    assert "has 3 distinct positive texts among 8, 4 were requested" in done.output
 
 
 def test_settle_names_texts_without_the_mask(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_settle_names_texts_without_the_mask(tmp_path: Path) -> None:
     (tmp_path / "rated.csv").write_text("\n".join(["id,text,annotator,regard", *rows]) + "\n")
     done = run("settle", tmp_path / "rated.csv", "--out", tmp_path / "labels")
     assert done.exit_code == 0, done.output
-    assert "20 of 20 texts have no XYZ: their readers knew the demographic" in done.output
+    assert "20 of 20 texts have no XYZ: annotators saw the demographic" in done.output
     assert (tmp_path / "labels" / "regard_test.csv").is_file()
 
 
@@ -82,7 +82,7 @@ def test_a_study_from_init_to_forget(tmp_path: Path, monkeypatch: pytest.MonkeyP
     planned = run(*asked, "--dry-run")
     assert planned.exit_code == 0, planned.output
     assert (
-        "texts   12 found, 6 drawn evenly over 2 groups and the range of sentiment; seed 0" in planned.output
+        "texts   12 read, 6 sampled evenly over 2 groups and the range of sentiment; seed 0" in planned.output
     )
     assert not study.exists()
     assert run(*asked).exit_code == 0
@@ -104,9 +104,7 @@ def test_a_study_from_init_to_forget(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(
-            InputError, match=f"nothing can listen at 127.0.0.1, port {port}: Address already"
-        ):
+        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1, port {port}: Address already"):
             evenhand.serve_study(tmp_path, port=port)
 
 
@@ -119,7 +117,7 @@ def test_a_trusted_proxy_is_an_address_or_a_network(tmp_path: Path, proxy: str) 
         with pytest.raises(InputError) as caught:
             serve()
         assert str(caught.value) == (
-            f"--trusted-proxy {proxy!r}. Expected: an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8. "
+            f"--trusted-proxy {proxy!r}. Expected: an address or network: 127.0.0.1, 10.0.0.0/8, fd00::/8. "
             "Fix: name the proxy in front of the server."
         )
     assert isinstance(run("serve", tmp_path, "--trusted-proxy", proxy, "--dry-run").exception, InputError)

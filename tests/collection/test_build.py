@@ -182,7 +182,7 @@ def test_repeated_sentences_are_taken_once(tmp_path: Path, rules: Path) -> None:
     ("content", "message"),
     [
         ("x", "Expected '=' after a key"),
-        ("groups = []", "there is no group"),
+        ("groups = []", "no group is defined"),
         ('[[groups]]\ndomain = "a"', r"groups\.0\.name: Field required"),
         ('[[groups]]\ndomain = "a b"\nname = "c"', r"groups\.0\.domain: String should match"),
         ('[[groups]]\ndomain = "a"\nname = "(rest)"', r"the name \(rest\) is reserved"),
@@ -213,7 +213,7 @@ def test_our_groups_are_bolds() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"no pages were named\. Expected: --pages FOLDER"),
+        ({}, r"no pages were given\. Expected: --pages FOLDER"),
         ({"pages": "a", "dump": "b"}, "both --pages and --dump were given"),
         ({"pages": "nowhere.txt"}, "no file to read in nowhere.txt"),
     ],
@@ -221,7 +221,7 @@ def test_our_groups_are_bolds() -> None:
 def test_options(options: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         prepare("bold", **options)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"there is nothing named 'regard' to build"):
+    with pytest.raises(InputError, match=r"unknown suite 'regard'"):
         prepare("regard")
 
 

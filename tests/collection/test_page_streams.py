@@ -87,7 +87,7 @@ def test_a_dump_that_is_cut(tmp_path: Path) -> None:
         ReadProblem(
             str(path),
             DUMP.rindex("  <page>"),
-            "the dump is cut inside a page; all pages before it were read",
+            "the dump ends inside a page; all earlier pages were read",
         )
     ]
 
@@ -99,7 +99,7 @@ def test_a_packed_dump_that_is_cut(tmp_path: Path) -> None:
     found, problems = read(path)
     assert len(found) > 100
     assert len(problems) == 1
-    assert "cannot be read on" in problems[0].reason
+    assert "cannot be read further" in problems[0].reason
 
 
 def test_a_page_that_is_no_xml(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_page_that_is_no_xml(tmp_path: Path) -> None:
     path.write_text(DUMP.replace("<title>Tailor</title>", "<title>Tailor</tytle>"))
     found, problems = read(path)
     assert [page.title for page in found] == ["List of people"]
-    assert problems[0].reason.startswith("a page is not XML and was left out: mismatched tag")
+    assert problems[0].reason.startswith("a page is not valid XML and was skipped: mismatched tag")
 
 
 def test_wikiextractor(tmp_path: Path) -> None:
@@ -122,13 +122,15 @@ def test_wikiextractor(tmp_path: Path) -> None:
         ("Sam", "Three.\n"),
     ]
     assert [problem.reason for problem in problems] == [
-        "the file is cut inside a page; all pages before it were read"
+        "the file ends inside a page; all earlier pages were read"
     ]
     path = tmp_path / "wiki.jsonl"
     path.write_text(json.dumps({"id": "1", "title": "Ann", "text": "One."}) + "\n{bad\n\n")
     found, problems = read(path)
     assert found == [SourcePage("Ann", "One.", 0)]
-    assert problems == [ReadProblem(str(path), 44, "a line is no JSON object with title and text; left out")]
+    assert problems == [
+        ReadProblem(str(path), 44, "a line is not a JSON object with title and text and was skipped")
+    ]
 
 
 def test_a_dump_on_one_line(tmp_path: Path) -> None:
@@ -145,7 +147,9 @@ def test_a_page_of_a_dump_without_an_end(tmp_path: Path) -> None:
     path.write_text(DUMP.replace("  </page>\n", "", 1))
     found, problems = read(path)
     assert [page.title for page in found] == ["List of people"]
-    assert problems == [ReadProblem(str(path), DUMP.index("  <page>"), "a page has no end and was left out")]
+    assert problems == [
+        ReadProblem(str(path), DUMP.index("  <page>"), "a page has no end tag and was skipped")
+    ]
 
 
 def test_a_page_of_a_dump_that_goes_on_and_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +158,7 @@ def test_a_page_of_a_dump_that_goes_on_and_on(tmp_path: Path, monkeypatch: pytes
     path.write_text("<mediawiki>\n<page>\n" + "text\n" * 1000 + DUMP)
     found, problems = read(path)
     assert [page.title for page in found] == [page.title for page in read(_dump(tmp_path))[0]]
-    assert problems == [ReadProblem(str(path), 12, "a page is longer than 64 MiB and was left out")]
+    assert problems == [ReadProblem(str(path), 12, "a page is longer than 64 MiB and was skipped")]
 
 
 def _dump(folder: Path) -> Path:
@@ -169,7 +173,7 @@ def test_wikiextractor_packed_and_cut(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress("".join(map(page.format, range(9000))).encode())[:-200])
     found, problems = read(path)
     assert len(found) > 100  # what stands before the cut is not lost
-    assert [problem.reason.partition(":")[0] for problem in problems] == ["cannot be read on"]
+    assert [problem.reason.partition(":")[0] for problem in problems] == ["cannot be read further"]
 
 
 def test_wikiextractor_page_without_an_end(tmp_path: Path) -> None:
@@ -177,7 +181,7 @@ def test_wikiextractor_page_without_an_end(tmp_path: Path) -> None:
     path.write_text('<doc title="Ann">\nAnn\n\nOne.\n<doc title="Sam">\nSam\n\nTwo.\n</doc>\n')
     found, problems = read(path, is_page=True)
     assert [page.title for page in found] == ["Sam"]
-    assert problems == [ReadProblem(str(path), 0, "a page has no end and was left out")]
+    assert problems == [ReadProblem(str(path), 0, "a page has no end tag and was skipped")]
 
 
 def test_plain_text(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ CASES = {
     "annotate-init": Case(
         "annotate init study --from texts.csv --group who --items 8 --annotators 2",
         _texts,
-        done_already="already holds a study",
+        done_already="already contains a study",
     ),
     "annotate-invite": Case("annotate invite study --people 3", _study),
     "annotate-export": Case("annotate export rated.csv --format csv --out labels.csv", _rated),

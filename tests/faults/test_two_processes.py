@@ -36,7 +36,7 @@ def _prepared(name: str, folder: Path) -> Path:
     [
         ("replicate", "there", "working in"),
         ("train-linear", "model", "training in"),
-        ("annotate-init", "study", "making a study in"),
+        ("annotate-init", "study", "creating a study in"),
     ],
 )
 def test_the_second_says_who_is_first(

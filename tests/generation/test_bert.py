@@ -94,8 +94,8 @@ def test_missing_and_misshapen_weights_are_named() -> None:
     with pytest.raises(ModelError) as caught:
         Bert(shape, tensors)
     assert str(caught.value) == (
-        "the weights lack 'cls.predictions.transform.dense.weight'. Expected: a complete checkpoint with its "
-        "language-model head. Fix: save or download the model again."
+        "the weights have no 'cls.predictions.transform.dense.weight'. Expected: a complete checkpoint with "
+        "its language-model head. Fix: save or download the model again."
     )
     wrong = dict(model.state_dict())
     wrong["bert.embeddings.word_embeddings.weight"] = torch.zeros(3, 32)

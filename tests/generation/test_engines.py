@@ -187,7 +187,7 @@ def test_missing_and_misshapen_weights_are_named() -> None:
     model = tiny.gpt2()
     tensors = dict(model.state_dict())
     del tensors["transformer.h.1.mlp.c_fc.weight"]
-    with pytest.raises(ModelError, match=r"the weights lack 'h\.1\.mlp\.c_fc\.weight'\."):
+    with pytest.raises(ModelError, match=r"the weights have no 'h\.1\.mlp\.c_fc\.weight'\."):
         Gpt2(Gpt2Shape(300, 64, 2, 32, 4), tensors)
     with pytest.raises(ModelError, match=r"'wte\.weight' is 300 x 32, not 301 x 32"):
         Gpt2(Gpt2Shape(301, 64, 2, 32, 4), model.state_dict())

@@ -282,22 +282,22 @@ def test_what_a_spec_leaves_open_is_filled_in(given: dict[str, int], expected: t
         (
             {"control_code": "Books"},
             "control code 'Books' for the model 'masked'. Expected: control codes are for CTRL models. "
-            "Fix: leave the control code out.",
+            "Fix: omit the control code.",
         ),
         (
             {"repetition_penalty": 1.2},
-            "repetition_penalty is 1.2 for the model 'masked'. Expected: 1 (none): a masked model has no "
-            "order of writing to penalise. Fix: leave the repetition penalty out.",
+            "repetition_penalty is 1.2 for the model 'masked'. Expected: 1 (disabled): a masked model has no "
+            "left-to-right order to penalise. Fix: omit the repetition penalty.",
         ),
         (
             {"burn_in": 9, "iterations": 8},
-            "burn_in is 9 and iterations is 8. Expected: 1 iteration or more, and a burn-in of 0 to that "
-            "many. Fix: change burn_in or iterations.",
+            "burn_in is 9 and iterations is 8. Expected: at least 1 iteration, and a burn-in from 0 to that "
+            "number. Fix: change burn_in or iterations.",
         ),
         (
             {"max_new_tokens": 38},
             "max_new_tokens is 38. Expected: 1 to 37: the model's context is 38 tokens, prompt included. "
-            "Fix: ask for fewer tokens, or take a model with a longer context.",
+            "Fix: request fewer tokens, or use a model with a longer context.",
         ),
     ],
 )

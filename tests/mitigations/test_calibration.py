@@ -95,23 +95,23 @@ def test_the_classifier_mode_needs_its_head_and_the_other_has_none(tmp_path: Pat
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier")
     assert message(caught) == (
-        "the mode classifier was given no calibrator. "
-        "Expected: the folder that `evenhand train calibrator` wrote for this model. "
+        "the mode classifier needs a calibrator. "
+        "Expected: the output folder of `evenhand train calibrator` for this model. "
         "Fix: evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR."
     )
     with pytest.raises(InputError) as caught:
         Calibration(calibrator=saved(tmp_path))
     assert message(caught) == (
-        "the mode embedding was given a calibrator. "
+        "the mode embedding does not use a calibrator. "
         "Expected: word lists; a calibrator is for the mode classifier. "
-        "Fix: leave the calibrator out, or choose the mode classifier."
+        "Fix: omit the calibrator, or choose the mode classifier."
     )
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=saved(tmp_path), words="sides.json")
     assert message(caught) == (
-        "the mode classifier was given the words sides.json. "
+        "the mode classifier does not use the words sides.json. "
         "Expected: a calibrator; word lists are for the mode embedding. "
-        "Fix: leave the words out, or choose the mode embedding."
+        "Fix: omit the words, or choose the mode embedding."
     )
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=str(tmp_path / "none"))
@@ -126,15 +126,15 @@ def test_a_head_of_another_model_or_width_is_refused(small: CausalModel, tmp_pat
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=saved(tmp_path, width=8)).apply(small)
     assert message(caught) == (
-        "the calibrator reads hidden states of 8 numbers, those of 'tiny' have 32. "
-        "Expected: a calibrator of 'tiny'. "
+        "the calibrator expects hidden states of width 8, those of 'tiny' have 32. "
+        "Expected: a calibrator for 'tiny'. "
         "Fix: evenhand train calibrator --model tiny DATA."
     )
     with pytest.raises(InputError) as caught:
         Calibration(mode="classifier", calibrator=saved(tmp_path, revision="r2")).apply(small)
     assert message(caught) == (
         "the calibrator was trained on 'tiny' at r2, this is 'tiny' at r1. "
-        "Expected: a calibrator of the very same weights: another model's hidden states mean other things. "
+        "Expected: a calibrator for the same weights: hidden states of models are not comparable. "
         "Fix: evenhand train calibrator --model tiny DATA."
     )
 
@@ -142,7 +142,7 @@ def test_a_head_of_another_model_or_width_is_refused(small: CausalModel, tmp_pat
 def test_a_file_that_is_no_head_is_named(tmp_path: Path) -> None:
     path = tmp_path / "calibrator.safetensors"
     path.write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"^.*calibrator\.safetensors is no calibrator: "):
+    with pytest.raises(InputError, match=r"^.*calibrator\.safetensors is not a calibrator: "):
         read_calibrator(tmp_path)
 
 
@@ -159,7 +159,7 @@ def test_a_weight_that_cannot_be_used_is_refused(tmp_path: Path, kind: torch.dty
     with safe_open(path, framework="pt") as file:
         about = file.metadata()
     save_file(tensors, path, metadata=about)
-    with pytest.raises(InputError, match="a weight is no finite number"):
+    with pytest.raises(InputError, match="a weight is not a finite number"):
         read_calibrator(path)
 
 
@@ -179,7 +179,7 @@ def test_what_a_file_says_of_its_head_is_checked(tmp_path: Path, kept: dict[str,
     changed = json.dumps(json.loads(about["calibrator"]) | kept)
     named = {"format": str(kept.get("format", about["format"])), "calibrator": changed}
     save_file(load_file(path), path, metadata=named)
-    with pytest.raises(InputError, match=f"is no calibrator: {said}"):
+    with pytest.raises(InputError, match=f"is not a calibrator: {said}"):
         read_calibrator(path)
 
 
@@ -187,7 +187,7 @@ def test_a_head_without_units_is_refused(tmp_path: Path) -> None:
     nothing = torch.zeros(0)
     empty = Calibrator(torch.zeros(0, 32), nothing, nothing, torch.zeros(()), ("a", "b"), "tiny", "r1")
     save_calibrator(empty, tmp_path / "calibrator.safetensors")
-    with pytest.raises(InputError, match=r"is no calibrator: matrices of \(0, 32\) and \(0,\)"):
+    with pytest.raises(InputError, match=r"is not a calibrator: matrices of \(0, 32\) and \(0,\)"):
         read_calibrator(tmp_path)
 
 

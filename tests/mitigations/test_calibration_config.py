@@ -16,7 +16,7 @@ def test_defaults_are_the_papers() -> None:
     ("change", "message"),
     [
         ({"mode": "both"}, "mode is 'both'. Expected: embedding, classifier."),
-        ({"strength": -0.1}, "strength is -0.1. Expected: 0 (none) to 1000; the paper uses 0.1 to 0.9."),
+        ({"strength": -0.1}, "strength is -0.1. Expected: 0 (off) to 1000; the paper uses 0.1 to 0.9."),
         ({"sigma": 0.0}, "sigma is 0.0. Expected: above 0, at most 10 nats; the paper uses 0.02 and 0.05."),
         (
             {"sigma": float("nan")},

@@ -85,7 +85,7 @@ def test_failures_stay_failures(files: tuple[str, str]) -> None:
     [
         (
             {"mode": "in-glove"},
-            "the mode in-glove was given no vectors. Expected: a file of ideology-neutral word vectors. "
+            "the mode in-glove needs vectors. Expected: a file of ideology-neutral word vectors. "
             "Fix: train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR.",
         ),
         (

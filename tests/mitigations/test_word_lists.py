@@ -41,8 +41,8 @@ def test_a_word_without_any_token_is_named() -> None:
         word_list_vectors(sides, silent, pieces="mean")
     assert str(caught.value) == (
         "the model's tokenizer has no token for 1 of the words 'b', such as '\u4e09'. "
-        "Expected: words that the tokenizer can write, in one token or several. "
-        "Fix: take them out, or choose words of the model's language."
+        "Expected: words that the tokenizer can encode. "
+        "Fix: remove them, or choose words in the model's language."
     )
 
 
@@ -69,22 +69,22 @@ def test_embedded_lists() -> None:
     [
         (
             {"left": ["a"], "right": []},
-            "the list 'right' of {path} is empty. Expected: at least one word a side. Fix: add words, "
+            "the list 'right' of {path} is empty. Expected: at least one word per side. Fix: add words, "
             "or extract them from labelled texts (evenhand.training.ideology_words).",
         ),
         (
             {"left": ["a", "b"], "right": ["b"]},
-            "'b' stands in both lists of {path}. Expected: words of one side alone. Fix: take it out.",
+            "'b' is in both lists of {path}. Expected: words of one side only. Fix: take it out.",
         ),
         (
             {"left": ["a"]},
-            "{path} holds 1 lists of words. Expected: two lists of words, such as "
+            "{path} has 1 lists of words. Expected: two lists of words, such as "
             '{{"liberal": ["climate"], "conservative": ["border"]}}. '
             "Fix: write one list for each side.",
         ),
         (
             {"left": "a", "right": ["b"]},
-            "{path} holds 1 lists of words, and 1 under whose name there is something else. Expected: two "
+            "{path} has 1 lists of words, and 1 other values. Expected: two "
             'lists of words, such as {{"liberal": ["climate"], "conservative": ["border"]}}. '
             "Fix: write one list for each side.",
         ),
@@ -99,7 +99,9 @@ def test_lists_that_cannot_be_used(tmp_path: Path, content: object, message: str
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(InputError, match=r"^the word lists nowhere\.json cannot be read: it is not there\."):
+    with pytest.raises(
+        InputError, match=r"^the word lists nowhere\.json cannot be read: it does not exist\."
+    ):
         read_word_lists("nowhere.json")
 
 

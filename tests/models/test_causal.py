@@ -122,7 +122,7 @@ def test_iterations_are_for_masked_models(field: str) -> None:
         model().generate([Request("x", "The man", (0,))], spec)
     assert str(caught.value) == (
         f"{field} 3 for the model 'tiny'. Expected: burn-in and iterations are for masked models such as "
-        f"builtin:masked. Fix: leave {field} out, or take a preset for causal models."
+        f"builtin:masked. Fix: omit {field}, or use a preset for causal models."
     )
 
 

@@ -140,5 +140,7 @@ def test_a_model_of_transformers_that_overflows_at_once_is_refused(tmp_path: Pat
     model = tiny.llama()
     model.lm_head.weight.data[:] = 3e38
     folder = tiny.save(model, tmp_path / "model")
-    with pytest.raises(ModelError, match=r"^the logits of the model .* overflow: they hold NaN or infinity"):
+    with pytest.raises(
+        ModelError, match=r"^the logits of the model .* overflow: they contain NaN or infinity"
+    ):
         load(str(folder), execution=CPU)

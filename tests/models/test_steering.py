@@ -123,7 +123,7 @@ def test_a_model_that_caps_its_logits_cannot_be_steered() -> None:
     with pytest.raises(ModelError) as caught:
         HubEngine(model).lm_head()
     assert str(caught.value) == (
-        "the logits of LlamaForCausalLM are not its hidden states times a table. "
+        "the logits of LlamaForCausalLM are not its hidden states times a matrix. "
         "Expected: models such as GPT-2, GPT-NeoX, Llama, Mistral, Qwen, OPT. "
         "Fix: use a mitigation that works on text: replacement."
     )

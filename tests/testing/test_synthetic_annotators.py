@@ -88,7 +88,7 @@ def test_the_hasty_one_is_named(demo: tuple[Run, dict[str, str]]) -> None:
     assert people["annotator"][0] == "hasty"
     assert run.table("dissents")["annotator"].value_counts(sort=True)["annotator"][0] == "hasty"
     told = (run.path / "report.md").read_text()
-    assert "Who agrees with the others" in told
+    assert "Agreement with the others" in told
 
 
 def test_a_study_is_exported_and_comes_back(demo: tuple[Run, dict[str, str]], tmp_path: Path) -> None:

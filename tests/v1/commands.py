@@ -79,7 +79,7 @@ COMMANDS: Final = (
         "annotate init study --from score --task sentiment --items 8 --annotators 2",
         "study",
         again=2,
-        says="already holds a study",
+        says="already contains a study",
     ),
     Command("annotate export study --out study.jsonl", "study.jsonl"),
     Command("annotate export study --format label-studio --out study-ls.json", "study-ls.json"),

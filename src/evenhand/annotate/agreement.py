@@ -1,4 +1,4 @@
-"""``agreement``: how far people agree, who differs from the others and where, and one label per text."""
+"""``agreement``: inter-annotator agreement, each annotator's deviations, and one label per text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Row = dict[str, object]
 
 
 class ResamplingOptions(TypedDict):
-    """How intervals are drawn."""
+    """Bootstrap settings of confidence intervals."""
 
     rng: int
     resamples: int
@@ -59,11 +59,11 @@ class ResamplingOptions(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class LabelJob:
-    """A run over people's labels that are read and checked."""
+    """A run over human labels that were read and checked."""
 
     title: str
     lines: tuple[str, ...]
-    """Of the plan, after those of the questions."""
+    """Lines of the plan after those of the questions."""
     labels: LabelSet
     identity: Mapping[str, Json]
     folder: Path
@@ -72,10 +72,10 @@ class LabelJob:
     compute: Callable[[RunFolder, Progress], None]
     """Writes the tables."""
     finish: Callable[[Run], object] | None = None
-    """What is done with the finished run."""
+    """Called with the finished run."""
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The plan to show before the run starts."""
         lines = (*describe_questions(self.labels), *self.lines, f"folder   {self.folder}")
         return RunPlan(self.title, lines, self.folder)
 
@@ -94,7 +94,7 @@ class LabelJob:
 
 
 def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[str, Json]:
-    """What a run over people's labels depends on."""
+    """The inputs and settings that identify a run over human labels."""
     return {
         "command": command,
         "inputs": {"file": labels.source.name, "digest": labels.digest},
@@ -112,7 +112,7 @@ def write_tables(folder: RunFolder, tables: Mapping[str, pl.DataFrame], record: 
 
 
 def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
-    """Tables of a run over people's labels, by name."""
+    """The tables of a run over human labels, by name."""
     return {name: pl.DataFrame(part, schema=dict(EVERY_SCHEMA[name])) for name, part in rows.items()}
 
 
@@ -120,18 +120,18 @@ def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
 def agreement(
     source: Path | str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[AgreementOptions]
 ) -> Run:
-    """The finished run on how far people agree; arguments are those of ``evenhand annotate agreement``.
+    """Measure inter-annotator agreement; arguments are those of ``evenhand annotate agreement``.
 
     ``source`` is a study folder, an export, or a table of ratings. Tables: ``agreement`` (Fleiss' kappa,
     Krippendorff's alpha, Spearman's rho), ``annotators``, ``annotator_pairs``, ``items``, ``dissents``,
-    ``errors``; intervals resample texts.
+    ``errors``; confidence intervals resample texts.
     """
     return prepare(source, **options).run(progress)
 
 
 @checks_options
 def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob:
-    """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
+    """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
     rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
     labels = read_source(source, options)
     check_overlap(labels)
@@ -160,7 +160,7 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob
 
 
 def read_source(source: Path | str, options: RatingSource, *, cluster: str | None = None) -> LabelSet:
-    """The ratings of a study or file."""
+    """Read the ratings of a study or file."""
     columns = RatingFileColumns(
         item=options["item"],
         text=options["text"],
@@ -174,7 +174,7 @@ def read_source(source: Path | str, options: RatingSource, *, cluster: str | Non
 
 
 def describe_questions(labels: LabelSet) -> list[str]:
-    """A line for every question: ratings, texts, people, and the scale."""
+    """One line per question: ratings, texts, people, and the scale."""
     lines = []
     for question in labels.questions:
         rows = labels.of(question.name)
@@ -187,14 +187,14 @@ def describe_questions(labels: LabelSet) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ConsensusRule:
-    """How several labels become one; an error for a rule that cannot be followed."""
+    """How several labels of a text become one; invalid settings raise an error."""
 
     method: str = "majority"
     """One of ``METHODS``."""
     agreement: float = 0.5
-    """The share of ratings, or the probability, that a label needs; a majority is more than half anyway."""
+    """Minimum share of ratings, or probability, of a label; a majority always needs more than half."""
     least: int = 1
-    """Ratings an item needs."""
+    """Minimum number of ratings per item."""
 
     def __post_init__(self) -> None:
         require_known([self.method], METHODS, "--consensus", fix="name one of these")
@@ -206,7 +206,7 @@ class ConsensusRule:
             )
 
     def apply(self, ratings: RatingCodes) -> tuple[Consensus, DawidSkene | None]:
-        """The consensus, and the model behind it where there is one."""
+        """The consensus, and the fitted model if the method has one."""
         if self.method == "majority":
             return majority_vote(ratings, agreement=self.agreement, least=self.least), None
         model = dawid_skene(ratings)
@@ -217,16 +217,16 @@ class ConsensusRule:
         return Consensus(tuple(labels), consensus.shares, tuple(reasons)), model
 
     def describe(self) -> str:
-        """The rule in words."""
-        least = f", from {self.least} ratings on" if self.least > 1 else ""
+        """A description of the rule."""
+        least = f", with at least {self.least} ratings" if self.least > 1 else ""
         if self.method == "dawid-skene":
-            return f"Dawid and Skene's, where its probability is above {self.agreement:g}{least}"
+            return f"Dawid and Skene's label, if its probability is above {self.agreement:g}{least}"
         share = f" and at least {self.agreement:.0%}" if self.agreement > 0.5 else ""
-        return f"what more than half{share} of the annotators say{least}"
+        return f"the label of more than half{share} of the annotators{least}"
 
 
 def check_overlap(labels: LabelSet) -> None:
-    """An error where no two people rated the same text."""
+    """Raise an error if no two people rated the same text."""
     rows = labels.rows.filter(~pl.col("is_check"))
     people = rows["annotator"].n_unique()
     most = rows.group_by("item_id", "question").len()["len"].max()
@@ -234,13 +234,13 @@ def check_overlap(labels: LabelSet) -> None:
         raise InputError(
             f"{labels.source} has "
             + (f"{people} annotator" if people < 2 else "no text that two people rated"),
-            expected="two annotators or more for a text, better three",
+            expected="at least two annotators per text, preferably three",
             fix="collect more ratings, or name the column of the annotators with --annotator",
         )
 
 
 def flatten_estimates(fields: Mapping[str, object]) -> Row:
-    """A row of these fields, with the four columns of each estimate by its name."""
+    """A row of these fields; each estimate becomes four columns that begin with its name."""
     row: Row = {}
     for name, value in fields.items():
         row[name] = value
@@ -253,7 +253,7 @@ def flatten_estimates(fields: Mapping[str, object]) -> Row:
 def _question_tables(
     labels: LabelSet, question: LabelScale, rule: ConsensusRule, how: ResamplingOptions
 ) -> dict[str, list[Row]]:
-    """The rows of every table, without the question; none where nobody answered it."""
+    """The rows of every table, without the column ``question``; none if nobody answered it."""
     ratings = labels.ratings(question)
     if not ratings.of_item.size:
         return {}
@@ -322,10 +322,10 @@ def _statistics(
 
 
 def _ordered_only(ratings: RatingCodes, question: LabelScale) -> RatingCodes | None:
-    """The ratings whose label has a place that no other label shares; None where all have."""
+    """The ratings whose label alone has its place on the scale; None if that is true of all labels."""
     first_of_place: dict[float, str] = {}
     for label, place in question.places.items():
-        # Mixed texts stand with the neutral ones, also where nobody calls a text neutral.
+        # Mixed texts share the place of neutral ones, even if no text is labelled neutral.
         if place is not None and label not in UNORDERED:
             first_of_place.setdefault(place, label)
     main = set(first_of_place.values())
@@ -343,7 +343,7 @@ def _items(ratings: RatingCodes, consensus: Consensus, texts: Mapping[str, str])
     for row in item_figures(ratings):
         label, share, reason = label_of[row.item]
         counts = zip(ratings.labels, row.counts, strict=True)
-        said = ", ".join(f"{label} {count}" for label, count in counts if count)
-        own = {"item_id": row.item, "text": texts[row.item], "said": said, "label": label, "share": share}
+        counted = ", ".join(f"{label} {count}" for label, count in counts if count)
+        own = {"item_id": row.item, "text": texts[row.item], "said": counted, "label": label, "share": share}
         rows.append({**row._asdict(), **own, "null_reason": reason})
     return rows

@@ -1,4 +1,4 @@
-"""What a person does in a study, without HTTP: the pages they are handed, saving, where to go from there."""
+"""The annotation workflow without HTTP: assigning pages, saving answers, choosing the next page."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from evenhand.core.errors import InputError
 
 
 class ShownText(NamedTuple):
-    """An item as its reader sees it."""
+    """An item as the annotator sees it."""
 
     prompt: str
-    """The underlined beginning; empty in layouts that do not underline it."""
+    """The underlined prompt; empty in layouts that do not underline it."""
     rest: str
 
 
 class ItemCard(NamedTuple):
-    """An item on a page, with what its reader has answered."""
+    """An item on a page, with the annotator's answers so far."""
 
     item_id: str
     number: int
     text: ShownText
     answers: Mapping[str, str]
-    """Question to label."""
+    """Labels by question."""
 
 
 class WorkPage(NamedTuple):
@@ -41,50 +41,50 @@ class WorkPage(NamedTuple):
 
     cards: tuple[ItemCard, ...]
     page: int
-    """From 0."""
+    """Counted from 0."""
     answered: int
-    """Items this person has answered on all pages."""
+    """Items this person has answered, over all pages."""
     total: int
-    """Those, the ones they hold, and what is left for them."""
+    """Items answered, currently assigned, or still available to this person."""
 
     @property
     def percent(self) -> int:
-        """How far the person is, in whole percent."""
+        """The person's progress in whole percent."""
         return 100 * self.answered // self.total if self.total else 100
 
 
 class CompletionState(NamedTuple):
-    """What the last page shows when there is nothing to do."""
+    """What the final page shows when there is nothing left to do."""
 
     answered: int
     pages: int
     waiting: bool
-    """Whether there may be more later: others hold items that they have not answered yet."""
+    """Whether more items may come: others hold items that they have not answered yet."""
 
 
 class StudyProgress(NamedTuple):
-    """How far a study is."""
+    """The progress of a study."""
 
     items: int
     finished: int
-    """Items that everybody wanted has answered."""
+    """Items with all the answers they need."""
     begun: int
-    """Items that somebody has answered, the finished ones too."""
+    """Items with at least one answer, including the finished ones."""
     answers: int
 
 
 class PageClaims(NamedTuple):
-    """What somebody was handed, in order, and which of it they have answered."""
+    """The items assigned to a person, in order, and which of them they have answered."""
 
     pages_of: Mapping[str, int]
-    """Item to the page it was handed out on."""
+    """The page of each assigned item."""
     done: set[str]
     expired: set[str]
-    """Items left so long that they are no longer theirs."""
+    """Items left unanswered for so long that their assignment expired."""
 
     @property
     def pages(self) -> list[ItemPage]:
-        """The pages without what is no longer theirs."""
+        """The pages without expired items."""
         pages: dict[int, list[str]] = defaultdict(list)
         for item, page in self.pages_of.items():
             if item not in self.expired:
@@ -93,17 +93,17 @@ class PageClaims(NamedTuple):
 
     @property
     def first_unfinished(self) -> int | None:
-        """The first page with something to answer; None where everything is answered."""
+        """The first page with an unanswered item; None if all are answered."""
         unfinished = (number for number, page in enumerate(self.pages) if not self.done.issuperset(page))
         return next(unfinished, None)
 
 
 def split_texts(study: Study) -> dict[str, ShownText]:
-    """Item to the text that is shown, with the prompt apart where the layout underlines it."""
+    """The text shown for each item; the prompt is separate if the layout underlines it."""
     underlined = study.task.task.layout != "list"
     shown = {}
     for item, text, prompt in study.items().select("item_id", "text", "prompt").iter_rows():
-        # A damaged file may hold items without a text.
+        # A damaged file may contain items without a text.
         whole = text or ""
         beginning = prompt if underlined and prompt and whole.startswith(prompt) else ""
         shown[item] = ShownText(beginning, whole.removeprefix(beginning))
@@ -111,7 +111,7 @@ def split_texts(study: Study) -> dict[str, ShownText]:
 
 
 class AnnotationService:
-    """Serves the people of one study; ``now`` is the time of a call, for tests of what comes later."""
+    """Serves the annotators of one study; ``now`` overrides the clock in tests."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
@@ -120,14 +120,14 @@ class AnnotationService:
         self.texts = split_texts(db.study)
 
     def read_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
-        """What somebody was handed."""
+        """The items assigned to a person."""
         at = now or utc_now()
         return self.db.read(lambda connection: self._select_claims(connection, annotator, at))
 
     def resume_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
-        """The same for somebody who comes back: what they left too long is theirs again if still wanted.
+        """The same for a returning person: their expired items are assigned again if still needed.
 
-        What others have answered or hold instead is shown no more, so that no item gets an answer too many.
+        Items that others answered or hold by now are no longer shown, so no item gets too many answers.
         """
         at = now or utc_now()
         claimed = self.read_claims(annotator, now=at)
@@ -136,9 +136,9 @@ class AnnotationService:
         return claimed
 
     def claim_pages(self, person: Person, *, now: datetime | None = None) -> list[ItemPage]:
-        """Hand out the next pages and return all of this person's.
+        """Assign the next pages and return all pages of this person.
 
-        Safe to call twice: whoever still has an unanswered page gets nothing new.
+        Safe to call twice: a person with an unanswered page gets nothing new.
         """
         at = now or utc_now()
 
@@ -163,7 +163,7 @@ class AnnotationService:
         return self.db.write(work)
 
     def next_page(self, person: Person, wanted: int | None) -> WorkPage | None:
-        """The page with this number, else the first unfinished one, else a new one; None if none is left."""
+        """The page with this number, else the first unfinished page, else a new one; None if none is left."""
         claimed = self.resume_claims(person.annotator)
         pages = claimed.pages
         number = wanted if wanted is not None and wanted < len(pages) else claimed.first_unfinished
@@ -171,41 +171,41 @@ class AnnotationService:
             number, pages = len(pages), self.claim_pages(person)
         if number >= len(pages):
             return None
-        given: dict[str, dict[str, str]] = defaultdict(dict)
+        labels: dict[str, dict[str, str]] = defaultdict(dict)
         for answer in latest_answers(self.db, person.annotator):
-            given[answer.item_id][answer.question] = answer.label
+            labels[answer.item_id][answer.question] = answer.label
         before = sum(map(len, pages[:number]))
         cards = tuple(
-            ItemCard(item, place, self.texts[item], given[item])
+            ItemCard(item, place, self.texts[item], labels[item])
             for place, item in enumerate(pages[number], start=before + 1)
         )
         held = [item for page in pages for item in page]
         known, answered = {*claimed.pages_of, *held}, len(claimed.done.intersection(held))
         load = self.db.read(lambda connection: self._load(connection, utc_now()))
-        left = self.assigner.count_remaining(held=known, load=load)
-        return WorkPage(cards, number, answered, len(held) + left)
+        remaining = self.assigner.count_remaining(held=known, load=load)
+        return WorkPage(cards, number, answered, len(held) + remaining)
 
     def completion_state(self, person: Person) -> CompletionState:
-        """The state of somebody who has done everything."""
+        """The state of a person who has answered everything."""
         pages = self.read_claims(person.annotator).pages
         held = {item for page in pages for item in page}
         own = sum(item.id in held for item in self.assigner.items)
         load, share = self.db.read(self._load), self.study.task.task.per_person
-        wanted = self.study.settings.annotators
-        unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < wanted} - held
+        needed = self.study.settings.annotators
+        unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < needed} - held
         return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
 
     def count_progress(self) -> StudyProgress:
-        """How far the study is; checks are not counted."""
-        load, wanted = self.db.read(self._load), self.study.settings.annotators
+        """The progress of the study; attention checks are not counted."""
+        load, needed = self.db.read(self._load), self.study.settings.annotators
         counts = [load[item.id] for item in self.assigner.items if item.id in load]
-        finished = sum(number >= wanted for number in counts)
+        finished = sum(number >= needed for number in counts)
         return StudyProgress(len(self.assigner.items), finished, len(counts), sum(counts))
 
     def parse(self, fields: Mapping[str, str]) -> list[SubmittedAnswer]:
-        """The answers in a form: ``a.ITEM.QUESTION`` = label, nothing where one is taken back."""
+        """Parse the answers of a form: ``a.ITEM.QUESTION`` = label; empty if the answer was withdrawn."""
         codes = {question.name: question.codes for question in self.study.questions}
-        given = []
+        submitted = []
         for name, label in fields.items():
             head, _, rest = name.partition(".")
             if head != "a":
@@ -213,11 +213,11 @@ class AnnotationService:
             item, _, question = rest.partition(".")
             if question not in codes or (label and label not in codes[question]):
                 raise InputError("an answer that this question does not have")
-            given.append(SubmittedAnswer(item, question, label or None))
-        return given
+            submitted.append(SubmittedAnswer(item, question, label or None))
+        return submitted
 
     def is_missing(self, person: Person, page: int) -> bool:
-        """Whether something on a page is still to be answered."""
+        """Whether a page has an unanswered question."""
         claimed = self.read_claims(person.annotator)
         return not claimed.done.issuperset(chain(*claimed.pages[page : page + 1]))
 
@@ -231,28 +231,28 @@ class AnnotationService:
         return PageClaims({item: page for item, page, _ in held}, done, expired)
 
     def _renew_hold(self, connection: sa.Connection, annotator: str, at: datetime) -> PageClaims:
-        """Hold again what somebody left too long and nobody else took; their claims after that."""
+        """Renew the expired claims that are still needed; return the updated claims."""
         self.db.lock(connection)
         claimed = self._select_claims(connection, annotator, at)
         if not claimed.expired:
             return claimed
-        wanted = self.assigner.select_wanted(claimed.expired, load=self._load(connection, at))
-        theirs = sa.and_(self.db.own(claims, annotator), claims.c.item_id.in_(sorted(wanted)))
-        connection.execute(sa.update(claims).where(theirs).values(at=at))
+        needed = self.assigner.select_wanted(claimed.expired, load=self._load(connection, at))
+        is_renewed = sa.and_(self.db.own(claims, annotator), claims.c.item_id.in_(sorted(needed)))
+        connection.execute(sa.update(claims).where(is_renewed).values(at=at))
         return self._select_claims(connection, annotator, at)
 
     def _hold_expiry(self, at: datetime) -> datetime:
-        """What was handed out before this time and is not answered is handed to somebody else."""
+        """The time before which unanswered claims have expired and go to somebody else."""
         return at - timedelta(hours=self.study.settings.hold_hours)
 
     def _select_finished(self, annotator: str | None = None) -> sa.Select[str, str]:
-        """Selects (annotator, item) where every question is answered."""
+        """Select the (annotator, item) pairs with every question answered."""
         pair = (answers.c.annotator, answers.c.item_id)
-        given = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
-        return given.having(sa.func.count() == len(self.study.questions))
+        query = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
+        return query.having(sa.func.count() == len(self.study.questions))
 
     def _load(self, connection: sa.Connection, at: datetime | None = None) -> dict[str, int]:
-        """Item to the people who answered it or, with a time, still hold it then."""
+        """The number of people per item who answered it or, given a time, still hold it then."""
         finished = self._select_finished()
         is_held = sa.and_(self.db.own(claims), claims.c.at > self._hold_expiry(at)) if at else sa.false()
         held = sa.select(claims.c.annotator, claims.c.item_id).where(is_held)

@@ -1,4 +1,4 @@
-"""The log of answers: saving them, and reading everybody's last ones."""
+"""The log of answers: saving answers, and reading each person's latest ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from evenhand.annotate.database import Database, answers, claims, people
 from evenhand.core.errors import InputError
 
 CHANGES: Final = 20
-"""Rows that are kept of one person's answer to a question: a link cannot fill a disk."""
+"""Rows kept per person, item and question, so that nobody can fill the disk."""
 
 
 class SubmittedAnswer(NamedTuple):
-    """One answer of one person; no label takes an earlier one back."""
+    """One answer of one person; a label of None withdraws an earlier answer."""
 
     item_id: str
     question: str
@@ -26,7 +26,7 @@ class SubmittedAnswer(NamedTuple):
 
 
 class LatestAnswer(NamedTuple):
-    """Somebody's last answer about an item."""
+    """A person's latest answer about an item."""
 
     annotator: str
     item_id: str
@@ -43,12 +43,12 @@ def save_answers(
     mark: str | None = None,
     handed: bool = False,
 ) -> None:
-    """Store answers, all or none; when this returns they are on the disk.
+    """Store all answers or none; they are on disk when this returns.
 
-    The sender makes a ``mark`` for each submission: one that is sent twice is stored once, even if the
-    answer was changed in between. Without a mark, answers that change nothing are skipped. With ``handed``,
-    an answer to an item that was not handed to this person is an error. The last ``CHANGES`` answers of a
-    person to a question are kept: no number of changes is refused, so the last one always counts.
+    The client makes a ``mark`` for each submission: a submission sent twice is stored once, even if the
+    answer changed in between. Without a mark, answers that change nothing are skipped. With ``handed``,
+    an answer to an item that was not assigned to this person is an error. The last ``CHANGES`` answers of
+    a person to a question are kept; further changes are always accepted, so the latest one counts.
     """
     common = {"study": db.study.id, "annotator": annotator, "mark": mark or token_hex(8), "at": utc_now()}
 
@@ -61,7 +61,7 @@ def save_answers(
             known = {(row.item_id, row.question): row.label for row in rows}
             new = [answer for answer in given if known.get(answer[:2]) != answer.label]
         if new:
-            # Each dialect has its own insert; both can skip what is already there.
+            # Each dialect has its own insert; both can skip existing rows.
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
             insert = dialect.insert(answers).on_conflict_do_nothing()
             connection.execute(insert, [{**common, **answer._asdict()} for answer in new])
@@ -71,7 +71,7 @@ def save_answers(
 
 
 def latest_answers(db: Database, annotator: str | None = None) -> list[LatestAnswer]:
-    """The last answer of each annotator (or of one), item and question, without those taken back."""
+    """The latest answer of each annotator (or of one), item and question, without withdrawn ones."""
     return db.read(lambda connection: _read_latest(connection, db, annotator))
 
 
@@ -82,34 +82,34 @@ def _read_latest(connection: sa.Connection, db: Database, annotator: str | None)
 
 
 def is_given(db: Database, annotator: str | None = None) -> sa.ColumnElement[bool]:
-    """Whether a row of the log is the last of its annotator, item and question, and not taken back."""
+    """Whether a row of the log is the latest of its annotator, item and question, and not withdrawn."""
     keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
     last = sa.select(sa.func.max(answers.c.id)).where(db.own(answers, annotator)).group_by(*keys)
     return sa.and_(answers.c.id.in_(last), answers.c.label.is_not(None))
 
 
 def utc_now() -> datetime:
-    """The time in UTC, without a zone: SQLite keeps none."""
+    """The time in UTC as a naive datetime: SQLite stores no time zone."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def _require_claimed(
     connection: sa.Connection, db: Database, annotator: str, given: Sequence[SubmittedAnswer]
 ) -> None:
-    # The row is kept from changing until the answers are in: nobody is forgotten in between.
+    # Lock the row until the answers are stored, so that the person is not erased in between.
     person = sa.select(people.c.number).where(db.own(people, annotator)).with_for_update(read=True)
     known = connection.execute(person).one_or_none()
     query = sa.select(claims.c.item_id).where(db.own(claims, annotator))
     held = set(connection.execute(query).scalars()) if known else set()
     if any(answer.item_id not in held for answer in given):
-        raise InputError("an answer to a text that was not yours to answer")
+        raise InputError("an answer to a text that was not assigned to you")
 
 
 def _drop_oldest(connection: sa.Connection, db: Database, annotator: str, items: Sequence[str]) -> None:
-    """Delete what somebody said of these items before their last ``CHANGES`` rows of each question."""
+    """Delete all but the last ``CHANGES`` rows of a person for each of these items and each question."""
     question = (answers.c.item_id, answers.c.question)
     age = sa.func.row_number().over(partition_by=question, order_by=answers.c.id.desc())
-    theirs = sa.and_(db.own(answers, annotator), answers.c.item_id.in_(items))
-    aged = sa.select(answers.c.id, age.label("age")).where(theirs).subquery()
+    is_matching = sa.and_(db.own(answers, annotator), answers.c.item_id.in_(items))
+    aged = sa.select(answers.c.id, age.label("age")).where(is_matching).subquery()
     old = sa.select(aged.c.id).where(aged.c.age > CHANGES)
     connection.execute(sa.delete(answers).where(answers.c.id.in_(old)))

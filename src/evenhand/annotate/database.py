@@ -1,7 +1,7 @@
-"""The tables of a study, in SQLite or PostgreSQL, and the engine that reaches them.
+"""The tables of a study in SQLite or PostgreSQL, and the engine that connects to them.
 
-Answers are a log: a change or an undo is one more row, so that nothing is overwritten. An annotator's answer
-about an item is the last row of the three keys.
+Answers are a log: a change or an undo appends a row, and nothing is overwritten. An annotator's answer about
+an item is the last row of its annotator, item and question.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from evenhand.annotate.study import Study
 
 VARIABLE: Final = "EVENHAND_DATABASE"
-"""Names a database by URL; it may hold a password, so it is never written down."""
+"""Environment variable with a database URL; it may contain a password, so it is never stored."""
 _BUSY: Final = 1.5
-"""Seconds one attempt waits for another writer, or for a connection of the pool."""
+"""Seconds one attempt waits for another writer, or for a connection from the pool."""
 _PATIENCE: Final = 8.0
-"""Seconds after which attempts end with an error."""
+"""Seconds of retries before an error."""
 _PAUSES: Final = (0.02, 0.1, 0.3, 0.8)
 _PRIVATE: Final = 0o600
-"""The mode of a database in a file: it holds who answered what."""
+"""The file mode of a SQLite database: it records who answered what."""
 
 _T = TypeVar("_T")
 
@@ -58,7 +58,7 @@ people = sa.Table(
     sa.UniqueConstraint("study", "token"),
     sa.UniqueConstraint("study", "number"),
 )
-"""``token`` is the digest of a private link; it and ``number`` are null for somebody who was erased."""
+"""``token`` is the digest of a private link; it and ``number`` are null for an erased person."""
 claims = sa.Table(
     "evenhand_claims",
     metadata,
@@ -70,7 +70,7 @@ claims = sa.Table(
     sa.Column("at", sa.DateTime, nullable=False),
     sa.UniqueConstraint("study", "annotator", "item_id"),
 )
-"""Which items were handed to whom, in which order and on which page."""
+"""Which items were assigned to whom, in which order and on which page."""
 answers = sa.Table(
     "evenhand_answers",
     metadata,
@@ -86,19 +86,19 @@ answers = sa.Table(
     sa.Column("at", sa.DateTime, nullable=False),
     sa.UniqueConstraint("study", "annotator", "item_id", "question", "mark"),
 )
-"""``label`` is null where an answer was taken back; the sender makes the ``mark``, so that an answer that is
-sent twice is stored once. Times are UTC."""
+"""``label`` is null if an answer was withdrawn; the client makes the ``mark``, so an answer sent twice is
+stored once. Times are UTC."""
 
 
 class DatabaseError(EvenhandError):
-    """A database that is locked, gone or refuses; nothing was acknowledged."""
+    """The database is locked, unreachable or refuses the request; nothing was acknowledged."""
 
 
 class Database:
-    """A study's answers, wherever they are kept.
+    """A study's answers in its own SQLite file or in a given database.
 
-    Work is retried while the database is locked or gone, so it must be safe to do twice: a commit whose
-    acknowledgement was lost is done again. After ``patience`` seconds a `DatabaseError` ends it.
+    Work is retried while the database is locked or unreachable, so it must be idempotent: a commit whose
+    acknowledgement was lost is repeated. After ``patience`` seconds a `DatabaseError` is raised.
     """
 
     def __init__(self, study: Study, url: str | None = None, *, patience: float = _PATIENCE) -> None:
@@ -114,26 +114,26 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Give every connection back."""
+        """Close all connections."""
         self.engine.dispose()
 
     def read(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """The result of ``work`` in one transaction."""
+        """Run ``work`` in one transaction and return its result."""
         return self._retry(work, writes=False)
 
     def write(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """The result of ``work``, once all its changes are on the disk."""
+        """Run ``work`` and return its result once all its changes are on disk."""
         return self._retry(work, writes=True)
 
     def own(self, table: sa.Table, annotator: str | None = None) -> sa.ColumnElement[bool]:
-        """Whether a row of a table is of this study, and of somebody in it."""
+        """Whether a row of a table belongs to this study, and to this annotator if one is given."""
         is_own = table.c.study == self.study.id
         return is_own if annotator is None else sa.and_(is_own, table.c.annotator == annotator)
 
     def lock(self, connection: sa.Connection) -> None:
-        """Wait until nobody else hands out items of this study; the end of the transaction lets go.
+        """Lock the assignment of this study's items until the end of the transaction.
 
-        In SQLite a writer is alone anyway.
+        SQLite allows only one writer anyway.
         """
         if connection.dialect.name == "postgresql":
             key = sa.func.hashtext(f"evenhand:{self.study.id}")
@@ -150,25 +150,25 @@ class Database:
                 raise
             except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
                 cause = getattr(error, "orig", error)
-                # Waiting does not help where a file is no database, or a broken one.
+                # Retrying does not help if a file is no database or a corrupt one.
                 is_damaged = isinstance(error, UnicodeDecodeError) or (
                     isinstance(cause, sqlite3.DatabaseError)
                     and not isinstance(cause, sqlite3.OperationalError)
                 )
                 pause = next(pauses, _PAUSES[-1])
                 if time.monotonic() + pause > deadline or is_damaged:
-                    # The address is shown without its password.
+                    # The URL is shown without its password.
                     address = self.engine.url.render_as_string(hide_password=True)
                     raise DatabaseError(
                         f"the database {address} cannot be used: {str(cause or error).splitlines()[0]}",
-                        expected="a database that answers, and a user who may create tables in it",
-                        fix=f"check that it runs, and the URL in {VARIABLE} or --database",
+                        expected="a reachable database, and a user who may create tables in it",
+                        fix=f"check that it is running, and the URL in {VARIABLE} or --database",
                     ) from error
             time.sleep(pause)
 
 
 def has_labels(study: Study, url: str | None = None) -> bool:
-    """Whether there can be answers: a database is named, or the study's own file is there."""
+    """Whether there can be answers: a database is given, or the study's own file exists."""
     return bool(url or os.environ.get(VARIABLE)) or study.labels_file.is_file()
 
 
@@ -177,10 +177,10 @@ def _engine(study: Study, given: str | None) -> Engine:
         return _sqlite(study.labels_file)
     try:
         url = sa.make_url(given)
-        backend, problem = url.get_backend_name(), f"a database of the kind {url.drivername!r}"
+        backend, problem = url.get_backend_name(), f"a database of type {url.drivername!r}"
     except ArgumentError:
-        # The text itself may hold a password.
-        backend, problem = "", "a database URL that cannot be read"
+        # The URL itself may contain a password.
+        backend, problem = "", "an invalid database URL"
     if backend == "sqlite" and url.database and url.database != ":memory:":
         return _sqlite(Path(url.database))
     if backend == "postgresql":
@@ -191,12 +191,12 @@ def _engine(study: Study, given: str | None) -> Engine:
     raise InputError(
         problem,
         expected="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE",
-        fix=f"name one of these in {VARIABLE} or --database",
+        fix=f"set one of these with {VARIABLE} or --database",
     )
 
 
 def _sqlite(path: Path) -> Engine:
-    # Not a URL as text: a folder may have a question mark in its name.
+    # Not a URL string: a folder name may contain a question mark.
     url = sa.URL.create("sqlite", database=str(path))
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY}, pool_size=8, pool_timeout=_BUSY)
     sa.event.listen(engine, "do_connect", partial(_keep_private, path))
@@ -206,33 +206,33 @@ def _sqlite(path: Path) -> Engine:
 
 
 def _keep_private(path: Path, *_connecting: object) -> None:
-    """Let nobody but the owner read or write a database, even an existing one.
+    """Allow only the owner to read or write a database, even an existing one.
 
-    SQLite gives the mode of the database to the files it creates next to it.
+    SQLite creates its companion files with the mode of the database.
     """
-    # Created here, since SQLite would apply the umask. An existing file is never opened: closing it would end
-    # the locks that other connections of this process hold on it.
+    # Created here because SQLite would apply the umask. An existing file is never opened: closing it would
+    # release the locks that other connections of this process hold on it.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
-        # Somebody else's database, shared on purpose, stays as its owner left it.
+        # A database of another owner, shared on purpose, keeps its mode.
         with suppress(FileNotFoundError, PermissionError):
             mode = file.stat().st_mode
-            # A folder that was named by mistake would be locked.
+            # Otherwise a folder given by mistake would lose its access rights.
             if S_ISREG(mode) and S_IMODE(mode) & ~_PRIVATE:
                 file.chmod(_PRIVATE)
 
 
 def _prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     assert isinstance(connection, sqlite3.Connection)
-    # Transactions are begun by `_begin`, not by the driver, which would begin them too late.
+    # `_begin` starts transactions: the driver would start them too late.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode=WAL")
-    # FULL: a commit is on the disk before it is acknowledged, also when the power fails.
+    # FULL: a commit is on disk before it is acknowledged, so it survives a power failure.
     connection.execute("PRAGMA synchronous=FULL")
 
 
 def _begin(connection: sa.Connection) -> None:
-    # A reader that becomes a writer can be refused at once; a writer from the start waits for its turn.
+    # SQLite may reject a reader that becomes a writer at once; a transaction that starts as a writer waits.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

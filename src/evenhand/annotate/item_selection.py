@@ -1,4 +1,4 @@
-"""``sample_items``: the texts people are asked about, from a run or a file of samples."""
+"""``sample_items``: selects texts for annotation from a run or a file of samples."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from evenhand.text.sentences import cut_first_sentence
 
 PER_PROMPT: Final = 3
 LABELS: Final = ("positive", "negative")
-"""What is drawn for every prompt (Sheng et al. 2019, section 4): sentiment only spreads the texts."""
+"""Labels drawn for every prompt (Sheng et al. 2019, section 4): sentiment only diversifies the texts."""
 _MOST: Final = 100_000
-"""Samples of a prompt that are searched for in a file."""
+"""Maximum number of samples per prompt to look for in a file."""
 
 
 class SelectionShortfall(NamedTuple):
-    """A prompt with fewer texts of a label than were wanted."""
+    """A prompt with fewer texts of a label than requested."""
 
     prompt: str
     label: str
     found: int
-    """Different texts of that label."""
+    """Distinct texts with that label."""
     wanted: int
     of: int
-    """Texts the prompt has."""
+    """All texts of the prompt."""
 
     @property
     def reason(self) -> str:
-        """The reason in words."""
+        """A description of the shortfall."""
         return (
-            f"{self.prompt!r} has {self.found} different {self.label} texts of {self.of}, "
-            f"{self.wanted} were wanted"
+            f"{self.prompt!r} has {self.found} distinct {self.label} texts among {self.of}, "
+            f"{self.wanted} were requested"
         )
 
 
@@ -56,15 +56,15 @@ def select_texts(
 ) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
     """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
 
-    The rows have ``id``, ``prompt``, ``text`` and ``sentiment``, and are returned prompt by prompt with the
-    prompts that had too few. The draw depends on nothing else: other prompts, and the order of texts, change
-    nothing. A text that a prompt has several times counts once. A prompt with too few gives all it has.
+    The input rows have ``id``, ``prompt``, ``text`` and ``sentiment``. Returns the drawn rows, prompt by
+    prompt, and the shortfalls. Other prompts and the order of the texts do not affect the draw. A text that
+    occurs several times for a prompt counts once. A prompt with too few texts contributes all it has.
     """
     if per_prompt < 1:
         raise InputError(
             f"{per_prompt} texts per prompt and label", expected="1 or more", fix="give --per-prompt a number"
         )
-    # In the order of their words; of equal ones the first id.
+    # Sorted by text; of equal texts the first id is kept.
     ordered = texts.sort("text", "id").unique(
         ["prompt", "sentiment", "text"], keep="first", maintain_order=True
     )
@@ -84,10 +84,10 @@ def select_texts(
 
 
 class SampledItems(NamedTuple):
-    """The chosen texts as a table, and the prompts that had too few."""
+    """The selected texts as a table, and the prompts with too few texts."""
 
     table: pl.DataFrame
-    """``id, text`` (masked: all an annotator may see), then ``prompt, template, groups, sentiment,
+    """``id, text`` (masked; all that annotators may see), then ``prompt, template, groups, sentiment,
     compound`` and the suite's properties of the prompt, such as ``context``."""
     shortfalls: tuple[SelectionShortfall, ...]
     path: Path | None
@@ -95,7 +95,7 @@ class SampledItems(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ItemSamplingJob:
-    """Texts that are read and ready to be drawn from."""
+    """Texts that were read and can be sampled."""
 
     source: str
     texts: tuple[tuple[str, Prompt, str], ...]
@@ -106,7 +106,7 @@ class ItemSamplingJob:
     out: Path
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The plan to show before the run starts."""
         prompts = len({prompt.id for _, prompt, _ in self.texts})
         lines = (
             f"texts   {len(self.texts):,} of {prompts:,} prompts",
@@ -117,14 +117,14 @@ class ItemSamplingJob:
         return RunPlan(f"sample {self.source} for annotation", lines, self.out)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> SampledItems:
-        """Score, draw, write the table."""
+        """Score the texts, draw from them, and write the table."""
         with progress.step("choosing", None):
             items = self.choose()
         write_text(self.out, spreadsheet_csv(items.table))
         return items
 
     def choose(self) -> SampledItems:
-        """The chosen texts, without writing them."""
+        """Select the texts without writing them."""
         rendered = [
             render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
             for _, prompt, text in self.texts
@@ -153,18 +153,18 @@ class ItemSamplingJob:
 def sample_items(
     source: Path | str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[ItemOptions]
 ) -> SampledItems:
-    """The texts of a run, or of a file of samples, that people are asked about, written as CSV.
+    """Select texts for annotation from a run, or from a file of samples, and write them as CSV.
 
-    For every prompt ``per_prompt`` texts that VADER calls positive and as many it calls negative, drawn by
-    seed, each cut to one sentence and masked (Sheng et al. 2019, section 4). A file is read as ``replay``
-    reads it, its prompts are those of ``suite``.
+    For every prompt, draws ``per_prompt`` texts that VADER labels positive and as many that it labels
+    negative, by seed; each text is cut to one sentence and masked (Sheng et al. 2019, section 4). A file
+    is read as by ``replay``, with the prompts of ``suite``.
     """
     return prepare(source, **options).run(progress)
 
 
 @checks_options
 def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJob:
-    """The texts read and checked, so that ``plan`` can be shown before ``run``."""
+    """Read and check the texts, so that ``plan`` can be shown before ``run``."""
     path = Path(source)
     with run_errors(path):
         texts = list(

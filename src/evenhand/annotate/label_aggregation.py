@@ -1,4 +1,4 @@
-"""``settle_labels``: several people's labels to one per text, with agreement and parts to train on."""
+"""``settle_labels``: aggregates annotators' labels into one per text, with agreement and data splits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ALIASES: Final = {"-1": "negative", "0": "neutral", "1": "positive", **POLARITY
 
 
 class AgreementEstimate(NamedTuple):
-    """How far the annotators agree."""
+    """An agreement coefficient of the annotators."""
 
     question: str
     categories: str
@@ -62,7 +62,7 @@ class AggregatedQuestion(NamedTuple):
     table: pl.DataFrame
     """``id, text, label``."""
     dropped: Mapping[str, int]
-    """Items left out: ``no majority``, or the category most people chose."""
+    """Dropped items by reason: ``no majority``, or the majority category."""
 
 
 def read_annotations(
@@ -74,14 +74,14 @@ def read_annotations(
     text: str = "text",
     annotator: str = "annotator",
 ) -> LabelSet:
-    """The ratings of a table with one row per text and person; ``label`` is the question's name if None.
+    """Read a table of ratings with one row per text and person; ``label`` defaults to the question.
 
-    A label that is no category, two different ratings of a text by one person, an item with two texts, and a
-    table in which no text has two ratings are errors.
+    Raises an error for an unknown category, two different ratings of a text by one person, an item with two
+    texts, and a table in which no text has two ratings.
     """
     column = label or question
     table = read_table(path, {"--item": item, "--text": text, "--annotator": annotator, "--label": column})
-    # Tables of ours are guarded against formulas.
+    # Our own tables escape spreadsheet formulas.
     table = unguard_table(table.select([*dict.fromkeys((item, text, annotator, column))]))
     places = {category: POLARITY.places[category] for category in CATEGORIES[question]}
     scale = LabelScale(question, places, _ALIASES)
@@ -94,9 +94,9 @@ def read_annotations(
 def estimate_agreement(labels: LabelSet, *, seed: int = 0) -> list[AgreementEstimate]:
     """Fleiss' kappa and Spearman's rho over all categories and over the original three.
 
-    ``original`` keeps the ratings in original categories. Rho is taken over all ordered pairs of ratings of
-    one text, so that annotators may differ from text to text; mixed, opposing and sarcasm have the place of
-    neutral, nonsense is left out. Intervals resample texts.
+    ``original`` keeps only ratings in the original categories. Rho is computed over all ordered pairs of
+    ratings of one text, so annotators may differ from text to text; mixed, opposing and sarcasm rank as
+    neutral, and nonsense is left out. Confidence intervals resample texts.
     """
     original = labels.rows.filter(pl.col("label").is_in(ORIGINAL))
     question, estimates = labels.questions[0].name, []
@@ -111,7 +111,7 @@ def estimate_agreement(labels: LabelSet, *, seed: int = 0) -> list[AgreementEsti
 
 
 def aggregate_labels(labels: LabelSet) -> AggregatedQuestion:
-    """The label more than half of a text's annotators chose, if that is an original category."""
+    """Keep each text whose majority label (more than half of its annotators) is an original category."""
     ratings = encode_ratings(labels.rows)
     chosen = [label or NO_MAJORITY for label in majority_vote(ratings).labels]
     majority = pl.DataFrame({"id": ratings.items, "label": chosen})
@@ -122,15 +122,15 @@ def aggregate_labels(labels: LabelSet) -> AggregatedQuestion:
 
 
 def divide_parts(table: pl.DataFrame, *, seed: int = 0) -> dict[str, pl.DataFrame]:
-    """The texts of ``train``, ``dev`` and ``test``: about 7, 2 and 1 in ten of every label.
+    """Split texts into ``train``, ``dev`` and ``test``, stratified by label: about 70, 20 and 10 percent.
 
-    Texts that nearly repeat each other stay in one part. An error where there are fewer than two labels, or
-    too few texts of one to be in every part.
+    Near-duplicate texts stay in one part. Raises an error if there are fewer than two labels, or too few
+    texts of a label for every part.
     """
     texts, labels = (table[name].to_list() for name in ("text", "label"))
     if len(set(labels)) < 2:
         what = f"all {len(labels)} kept texts are {labels[0]}" if labels else "no text was kept"
-        raise InputError(what, expected="texts of two labels or more", fix="collect labels of more texts")
+        raise InputError(what, expected="texts with at least two labels", fix="collect labels for more texts")
     first = divide_texts(texts, labels, seed=seed, share=SHARES["test"])
     rest, share = table[first.train], SHARES["dev"] / (1 - SHARES["test"])
     second = divide_texts(rest["text"].to_list(), rest["label"].to_list(), seed=seed, share=share)
@@ -139,20 +139,20 @@ def divide_parts(table: pl.DataFrame, *, seed: int = 0) -> dict[str, pl.DataFram
 
 @dataclass(frozen=True, slots=True)
 class AggregatedLabels:
-    """One label per text, and the agreement behind it."""
+    """One label per text, and the agreement of the annotators."""
 
     folder: Path
     """``QUESTION_train.csv``, ``_dev.csv``, ``_test.csv`` (id, text, label) and ``agreement.csv``;
-    ``QUESTION_all.csv`` for a question whose texts could not be divided."""
+    ``QUESTION_all.csv`` for a question whose texts could not be split."""
     agreement: tuple[AgreementEstimate, ...]
     labels_by_question: Mapping[str, AggregatedQuestion]
     sizes: Mapping[str, Mapping[str, int]]
-    """Question to part to texts."""
+    """Number of texts by question and part."""
     undivided: Mapping[str, str]
-    """Question to the reason why its texts are in no parts."""
+    """The reason why a question's texts were not split, by question."""
 
     def lines(self) -> list[str]:
-        """The result, a line each."""
+        """The result as lines of text."""
         lines = [
             f"{row.question:<10} {row.statistic.replace('_', ' ')} over {row.categories} categories: "
             + _format_estimate(row.estimate)
@@ -167,7 +167,7 @@ class AggregatedLabels:
 
 @dataclass(frozen=True, slots=True)
 class AggregationJob:
-    """Annotations that are read and checked."""
+    """Annotations that were read and checked."""
 
     source: str
     questions: tuple[LabelSet, ...]
@@ -175,24 +175,24 @@ class AggregationJob:
     out: Path
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The plan to show before the run starts."""
         lines = [line for labels in self.questions for line in describe_questions(replace(labels, notes=()))]
         return RunPlan(f"settle {self.source}", (*lines, f"folder   {self.out}"), self.out)
 
     def notes(self) -> list[str]:
-        """What is odd about the table: rows left out, texts without the mask."""
+        """Warnings about the table: rows left out, texts without the mask."""
         notes: list[str] = []
         for labels in self.questions:
             texts = labels.texts().values()
             notes += labels.notes
             if unmasked := sum(MASK not in text for text in texts):
                 notes.append(
-                    f"{unmasked:,} of {len(texts):,} texts have no XYZ: their readers knew the demographic"
+                    f"{unmasked:,} of {len(texts):,} texts have no XYZ: annotators saw the demographic"
                 )
         return list(dict.fromkeys(notes))
 
     def run(self) -> AggregatedLabels:
-        """Aggregate, divide, write."""
+        """Aggregate and split the labels, and write the files."""
         agreement = [row for labels in self.questions for row in estimate_agreement(labels, seed=self.seed)]
         aggregated, sizes, undivided = {}, {}, {}
         for labels in self.questions:
@@ -201,7 +201,7 @@ class AggregationJob:
             try:
                 parts = divide_parts(one.table, seed=self.seed)
             except InputError as error:
-                # Agreement and labels are worth having where there is too little to train on.
+                # Agreement and labels are useful even if there is too little to train on.
                 parts, undivided[question] = {"all": one.table}, error.problem
             for part, table in parts.items():
                 write_text(self.out / f"{question}_{part}.csv", spreadsheet_csv(table))
@@ -212,10 +212,10 @@ class AggregationJob:
 
 @checks_options
 def settle_labels(file: Path | str, **options: Unpack[AggregateOptions]) -> AggregatedLabels:
-    """One label per text from a table with one row per text and annotator; arguments as ``annotate settle``.
+    """Aggregate a table with one row per text and annotator; arguments are those of ``annotate settle``.
 
     Agreement is Fleiss' kappa and Spearman's rho, over all six categories and over the original three. The
-    label is what more than half of the annotators chose; texts without one, or whose label is mixed,
+    label is that of more than half of the annotators; texts without one, or whose label is mixed,
     opposing, sarcasm or nonsense, are dropped and counted (Sheng et al. 2019, section 4).
     """
     return prepare(file, **options).run()
@@ -223,10 +223,10 @@ def settle_labels(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggr
 
 @checks_options
 def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> AggregationJob:
-    """The annotations read and checked, so that ``plan`` can be shown before ``run``."""
-    path, named = Path(file), options["question"]
-    require_known(named or (), QUESTIONS, "--question", fix="name one of these")
-    columns = named or column_names(path)
+    """Read and check the annotations, so that ``plan`` can be shown before ``run``."""
+    path, requested = Path(file), options["question"]
+    require_known(requested or (), QUESTIONS, "--question", fix="name one of these")
+    columns = requested or column_names(path)
     questions = [question for question in QUESTIONS if question in columns]
     if not questions:
         raise InputError(

@@ -1,6 +1,6 @@
-"""``export_labels`` and ``import_labels``: JSONL and CSV, Label Studio's tasks, Argilla's records.
+"""``export_labels`` and ``import_labels``: JSONL, CSV, Label Studio tasks and Argilla records.
 
-Cells of a CSV that a spreadsheet would take for a formula are guarded with a quote.
+CSV cells that a spreadsheet would treat as a formula are escaped with a quote.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import spreadsheet_csv, to_cell
 
 CONTEXT_COLUMNS: Final = ("prompt", "group", "method", "text_id", "pair")
-"""What goes along with a text."""
+"""Columns exported along with each text."""
 TEXT: Final = "text"
 _PEOPLE: Final = "evenhand_annotators"
-"""Metadata of a record: the annotators of its user ids, as JSON."""
+"""Metadata key of a record: user ids mapped to annotators, as JSON."""
 Object = Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelExchangeJob:
-    """Answers that are read and checked, and where they go."""
+    """Answers that were read and checked, with the output file and format."""
 
     verb: str
     labels: LabelSet
@@ -48,12 +48,12 @@ class LabelExchangeJob:
     out: Path
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The plan to show before the run starts."""
         lines = (*describe_questions(self.labels), f"writes   {self.out} ({self.format})")
         return RunPlan(f"{self.verb} {self.labels.name}", lines, self.out)
 
     def run(self) -> list[Path]:
-        """Write the answers, and for Label Studio the labelling configuration with them."""
+        """Write the answers, plus the labelling configuration for Label Studio."""
         texts = {self.out: FORMATS[self.format].write(self.labels)}
         if self.format == "label-studio":
             texts[self.out.with_suffix(".xml")] = _labelling_config(self.labels)
@@ -64,15 +64,15 @@ class LabelExchangeJob:
 
 @checks_options
 def export_labels(source: Path | str, **options: Unpack[ExportOptions]) -> list[Path]:
-    """The files written: a study's answers as JSONL, CSV, or JSON for Label Studio or Argilla."""
+    """Write a study's answers as JSONL, CSV, or JSON for Label Studio or Argilla; return the files."""
     return prepare(source, verb="export", **options).run()
 
 
 @checks_options
 def import_labels(source: Path | str, **options: Unpack[ImportOptions]) -> list[Path]:
-    """The file written: answers of Label Studio, Argilla or any table, as our JSONL.
+    """Convert answers from Label Studio, Argilla or any table to our JSONL; return the file.
 
-    ``agreement``, ``validate`` and ``train`` read the other formats themselves: importing checks and keeps.
+    ``agreement``, ``validate`` and ``train`` also read these formats directly; importing checks and stores.
     """
     return prepare(source, verb="import", **options).run()
 
@@ -81,7 +81,7 @@ def import_labels(source: Path | str, **options: Unpack[ImportOptions]) -> list[
 def prepare(
     source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]
 ) -> LabelExchangeJob:
-    """The answers read and checked, so that ``plan`` can be shown before ``run``."""
+    """Read and check the answers, so that ``plan`` can be shown before ``run``."""
     require_known([options["format"]], FORMATS, "unknown format", fix="name one with --format")
     labels = read_source(source, options)
     path = Path(options["out"] or f"{labels.name}-labels{FORMATS[options['format']].suffix}")
@@ -89,7 +89,7 @@ def prepare(
         raise InputError(f"{path} is a folder", expected="a file to write", fix="name a file with --out")
     if path.exists() and path.resolve() == labels.source.resolve():
         raise InputError(
-            f"{path} is read and would be overwritten", expected="another file", fix="name one with --out"
+            f"{path} is the input: it would be overwritten", expected="another file", fix="set it with --out"
         )
     return LabelExchangeJob(verb, labels, options["format"], path)
 
@@ -99,7 +99,7 @@ def _context(row: Object) -> dict[str, Json]:
 
 
 def _star_questions(labels: LabelSet) -> set[str]:
-    """The questions whose answers are stars: whole numbers from 1."""
+    """The questions with star ratings: integers from 1."""
     stars = set()
     for question in labels.questions:
         numbers = [number_or_none(label) for label in question.labels]
@@ -132,7 +132,7 @@ def _argilla_records(labels: LabelSet) -> str:
 
 
 def _user(person: str) -> str:
-    """Argilla knows people by UUIDs: the annotator's own, or one that follows from their id."""
+    """The UUID of a person for Argilla: their id if it is one, else a UUID derived from it."""
     try:
         return str(UUID(person))
     except ValueError:
@@ -142,7 +142,7 @@ def _user(person: str) -> str:
 def _label_studio_tasks(labels: LabelSet) -> str:
     stars, tasks = _star_questions(labels), list[Json]()
     for number, part in enumerate(labels.rows.partition_by("item_id", maintain_order=True), start=1):
-        # No completed_by: Label Studio refuses an import that names people it does not know.
+        # No completed_by: Label Studio rejects imports with unknown users.
         annotations: list[Json] = []
         for answers in part.partition_by("annotator", maintain_order=True):
             rows = answers.select("annotator", "question", "label").iter_rows()
@@ -173,8 +173,8 @@ def _labelling_config(labels: LabelSet) -> str:
         name = quoteattr(question.name)
         lines.append(f"  <Header value={name}/>")
         if question.name in stars:
-            most = max(int(float(label)) for label in question.labels)
-            lines.append(f'  <Rating name={name} toName="{TEXT}" maxRating="{most}"/>')
+            highest = max(int(float(label)) for label in question.labels)
+            lines.append(f'  <Rating name={name} toName="{TEXT}" maxRating="{highest}"/>')
         else:
             lines.append(f'  <Choices name={name} toName="{TEXT}" choice="single">')
             lines += [f"    <Choice value={quoteattr(label)}/>" for label in question.labels]
@@ -183,7 +183,7 @@ def _labelling_config(labels: LabelSet) -> str:
 
 
 class LabelFormat(NamedTuple):
-    """How answers are written for a tool."""
+    """How to write answers for a tool."""
 
     suffix: str
     write: Callable[[LabelSet], str]
@@ -198,13 +198,13 @@ FORMATS: Final[Mapping[str, LabelFormat]] = {
 
 
 def read_json(path: Path) -> pl.DataFrame:
-    """The ratings in a JSON file of Label Studio or Argilla, a row each."""
+    """Read a JSON file from Label Studio or Argilla, one row per rating."""
     try:
         content = json.loads(read_text(path, encoding="utf-8-sig", most=1 << 30))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read: {error}",
-            expected="JSON of Label Studio or Argilla",
+            expected="JSON from Label Studio or Argilla",
             fix="export it again",
         ) from error
     records = _objects(content if isinstance(content, list) else [content])
@@ -215,7 +215,7 @@ def read_json(path: Path) -> pl.DataFrame:
     else:
         keys = ", ".join(list(records[0])[:8]) if records else type(content).__name__
         raise InputError(
-            f"{path} holds {len(records)} objects of {keys or 'nothing'}",
+            f"{path} has {len(records)} objects with the keys {keys or '(none)'}",
             expected="Label Studio's JSON (data, annotations) or Argilla's (fields, responses)",
             fix="export in one of these formats, or as JSONL or CSV",
         )
@@ -224,11 +224,11 @@ def read_json(path: Path) -> pl.DataFrame:
     table = pl.DataFrame(sound, schema=dict.fromkeys(columns, pl.String), orient="row")
     if table.is_empty():
         raise InputError(
-            f"{path} holds {len(records)} texts and no label",
+            f"{path} has {len(records)} texts and no label",
             expected="choices or ratings of whole texts",
             fix="export the annotations too",
         )
-    # A column nobody fills would count as known.
+    # An empty column would count as known.
     return table.select(name for name in table.columns if table[name].null_count() < table.height)
 
 
@@ -242,17 +242,17 @@ def _object(value: Json) -> Object:
 
 
 def _text(value: Json) -> str | None:
-    """A plain value as text."""
+    """A scalar as text."""
     return None if value is None or isinstance(value, dict | list) else str(value)
 
 
 def _first_text(fields: Object) -> str | None:
-    """The field ``text``, or the first that is not empty."""
+    """The field ``text``, or the first non-empty field."""
     return _text(fields.get(TEXT)) or next((_text(value) for value in fields.values() if value), None)
 
 
 def _read_record(record: Object) -> Iterator[dict[str, str | None]]:
-    """The ratings of a record of Argilla."""
+    """The ratings of an Argilla record."""
     metadata = _object(record.get("metadata"))
     people: Json = None
     with suppress(ValueError, RecursionError):
@@ -271,7 +271,7 @@ def _read_record(record: Object) -> Iterator[dict[str, str | None]]:
 
 
 def _read_task(task: Object) -> Iterator[dict[str, str | None]]:
-    """The ratings of a task of Label Studio; skipped ones and those of regions are left out."""
+    """The ratings of a Label Studio task, without skipped ones and those of regions."""
     data = _object(task.get("data"))
     for annotation in _objects(task.get("annotations") or task.get("completions")):
         for result in _objects(annotation.get("result")):
@@ -289,7 +289,7 @@ def _read_task(task: Object) -> Iterator[dict[str, str | None]]:
 
 
 def _read_choice(value: Object) -> str | None:
-    """The one choice, rating or number of a result; spans and boxes are no labels of a text."""
+    """The single choice, rating or number of a result; spans and boxes do not label a text."""
     if "start" in value or "x" in value:
         return None
     choices = value.get("choices")

@@ -1,8 +1,8 @@
-"""What people said, from a study or from a file, in one shape: a row for each item, person and question.
+"""Human labels from a study or a file in one schema: a row for each item, person and question.
 
-Files are our own exports, tables of others with a row for each rating or a column for each annotator, and the
-JSON of Label Studio and Argilla. Labels are read whatever their case and white space; what cannot be a rating
-is left out and counted.
+Files are our own exports, other tables with one row per rating or one column per annotator, and the JSON of
+Label Studio and Argilla. Case and white space of labels are ignored; rows that cannot be a rating are left
+out and counted.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ LABEL_COLUMNS: Final[Mapping[str, pl.DataType]] = {
     **dict.fromkeys(("item_id", "annotator", "question", "label"), pl.String()),
     **{"code": pl.Float64(), "is_check": pl.Boolean(), "at": pl.Datetime("us")},
 }
-"""``code`` is null for a label without a place on an ordinal scale; ``at`` is UTC."""
+"""``code`` is null for a label without a place on an ordinal scale; ``at`` is in UTC."""
 ROWS: Final[Mapping[str, pl.DataType]] = {
     **dict.fromkeys(("item_id", "text", "annotator", "question", "label"), pl.String()),
     **{"code": pl.Float64(), "is_check": pl.Boolean()},
     **dict.fromkeys(("at", "prompt", "group", "method", "text_id", "pair", "cluster"), pl.String()),
 }
-"""The columns of an export. ``code`` is a label's place in order, null where it has none."""
+"""The columns of an export. ``code`` is a label's place on its scale, or null."""
 AGGREGATED: Final = "(settled)"
-"""The annotator of a file with one label per text that does not name who gave it."""
+"""The annotator of a file with one label per text and no column of annotators."""
 KEY: Final = ("item_id", "annotator", "question")
 _NEEDED: Final = {
     "item_id": "no item",
@@ -42,44 +42,44 @@ _NEEDED: Final = {
     "annotator": "no annotator",
     "label": "no label",
 }
-"""The columns of a rating, and why one without it is left out."""
+"""The required columns of a rating, and the reason given for rows without one."""
 _QUESTIONS: Final = ("sentiment", "regard", "toxicity", "gender", "biased", "readable", "coherent")
 """The questions of the shipped tasks: columns of these names hold labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatingFileColumns:
-    """Which column of a file holds what; None looks for the usual names."""
+    """The roles of a file's columns; None looks for the usual names."""
 
     item: str | None = None
     text: str | None = None
     annotator: str | None = None
     labels: tuple[str, ...] = ()
-    """Columns of labels: one, or one for each question or annotator."""
+    """Columns of labels: one in all, or one per question or annotator."""
     cluster: str | None = None
-    """Texts of one value belong together."""
+    """Texts with the same value form a cluster."""
     scale: tuple[str, ...] | LabelScale = ()
-    """The labels, lowest first, or their scale, where they are not a known one."""
+    """The labels, lowest first, or their scale, if it is not a known one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """What people said."""
+    """Human labels from one source."""
 
     name: str
     source: Path
     rows: pl.DataFrame
     """The columns of ``ROWS``."""
     questions: tuple[LabelScale, ...]
-    """The scale of each question, by the name of the question."""
+    """The scales of the questions, each with the name of its question."""
     digest: str
     notes: tuple[str, ...] = ()
-    """What was left out or read in a special way, counted."""
+    """Counts of what was left out or normalised."""
     checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Annotator to attention checks passed and shown."""
+    """Attention checks passed and shown, by annotator."""
 
     def of(self, question: str) -> pl.DataFrame:
-        """The ratings of one question, checks left out."""
+        """The ratings of one question without attention checks."""
         return self.rows.filter((pl.col("question") == question) & ~pl.col("is_check"))
 
     def ratings(self, question: LabelScale) -> RatingCodes:
@@ -87,11 +87,11 @@ class LabelSet:
         return encode_ratings(self.of(question.name), question.labels)
 
     def texts(self) -> dict[str, str]:
-        """Item to its text."""
+        """Texts by item."""
         return dict(self.rows.select("item_id", "text").unique(maintain_order=True).iter_rows())
 
     def select_questions(self, names: Sequence[str] | None) -> LabelSet:
-        """The same with some questions only."""
+        """The labels of these questions only."""
         if not names:
             return self
         known = {question.name: question for question in self.questions}
@@ -102,13 +102,13 @@ class LabelSet:
 
 
 def encode_ratings(rows: pl.DataFrame, scale: Sequence[str] | None = None) -> RatingCodes:
-    """The ratings of a table of rows as codes; ``scale`` is the order of the labels, by default by name."""
+    """The ratings of a table as codes; ``scale`` is the order of the labels (default: by name)."""
     columns = (rows[name].to_list() for name in ("item_id", "annotator", "label"))
     return RatingCodes.from_rows(*columns, scale=scale)
 
 
 def require_known(names: Iterable[str], known: Collection[str], problem: str, *, fix: str) -> None:
-    """An error for the first of the names that is not known; it is the last word of the problem."""
+    """Raise an error for the first unknown name, which is appended to ``problem``."""
     for name in names:
         if name not in known:
             raise InputError(f"{problem} {name!r}", expected=", ".join(known), fix=fix)
@@ -117,8 +117,8 @@ def require_known(names: Iterable[str], known: Collection[str], problem: str, *,
 def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     """The latest answer of each annotator, item and question, with the columns of ``LABEL_COLUMNS``.
 
-    Answers that were taken back are left out. ``url`` names a database, else ``EVENHAND_DATABASE``, else
-    the study's own ``labels.db``; a study nobody has answered gives an empty table.
+    Withdrawn answers are left out. ``url`` names a database, else ``EVENHAND_DATABASE``, else
+    the study's own ``labels.db``; a study without answers gives an empty table.
     """
     # Imported here: files can be read without the extra `annotate`.
     from evenhand.annotate.answer_log import LatestAnswer, latest_answers
@@ -135,12 +135,12 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     codes = pl.DataFrame(listed, schema=kinds, orient="row")
     unknown = table.join(codes, on=["question", "label"], how="anti")
     if unknown.height:
-        # ``study.toml`` no longer has what people answered: nothing is left out in silence.
+        # ``study.toml`` no longer has these labels; do not drop the answers silently.
         question, label = unknown.select("question", "label").row(0)
         raise InputError(
             f"{unknown.height:,} answers do not fit {STUDY}, such as {question} = {label!r}",
-            expected="the questions and labels that people were asked",
-            fix=f"put them back into {study.folder / STUDY}; wording may change, names and labels may not",
+            expected="the questions and labels that people saw",
+            fix=f"restore them in {study.folder / STUDY}; wording may change, names and labels may not",
         )
     checks = study.items().select("item_id", "is_check")
     joined = table.join(checks, on="item_id", how="inner").join(codes, on=["question", "label"])
@@ -150,7 +150,7 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
 
 
 def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
-    """The answers of a study so far, with their texts; an error where there are none."""
+    """The answers of a study so far, with their texts; an error if there are none."""
     labels = read_labels(study, database)
     if labels.is_empty():
         raise InputError(
@@ -176,21 +176,21 @@ def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
 
 
 def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
-    """For each annotator the attention checks passed and shown."""
-    shown = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
-    passed, met = Counter[str](), Counter[str]()
-    columns = shown.select("annotator", "question", "label", "expected")
+    """The attention checks passed and shown, by annotator."""
+    checks = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
+    passed, totals = Counter[str](), Counter[str]()
+    columns = checks.select("annotator", "question", "label", "expected")
     for annotator, question, label, expected in columns.iter_rows():
         right = json.loads(expected).get(question)
-        met[annotator] += right is not None
+        totals[annotator] += right is not None
         passed[annotator] += right == label
-    return {annotator: (passed[annotator], number) for annotator, number in met.items() if number}
+    return {annotator: (passed[annotator], number) for annotator, number in totals.items() if number}
 
 
 def read_label_set(
     source: Path | str, columns: RatingFileColumns | None = None, *, database: str | None = None
 ) -> LabelSet:
-    """What people said, from a study folder or a file; ``database`` names a study's database by URL."""
+    """Read human labels from a study folder or a file; ``database`` is the URL of a study's database."""
     path = Path(source)
     if path.is_dir() or path.name == STUDY:
         return read_study_labels(read_study(path if path.is_dir() else path.parent), database)
@@ -201,16 +201,16 @@ def read_label_set(
         table = read_json(path)
     else:
         table = read_table(path)
-        # The cells of our own exports are guarded against formulas.
+        # Our own exports escape spreadsheet formulas.
         if ending.endswith((".csv", ".tsv")) and {"item_id", "annotator", "question"} <= set(table.columns):
             table = unguard_table(table)
     return read_ratings(table, columns or RatingFileColumns(), path)
 
 
 def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) -> LabelSet:
-    """The ratings of a file's table: labels on one scale, one text per item, one rating per person and item.
+    """Read ratings from a table: labels on one scale, one text per item, one rating per person and item.
 
-    What does not fit is an error; rows without a text, a person or a label are left out and counted.
+    Violations raise an error; rows without a text, a person or a label are left out and counted.
     """
     notes: list[str] = []
     table = _drop_incomplete(_one_rating_per_row(table, columns, path, notes), path, notes)
@@ -252,7 +252,7 @@ def _one_rating_per_row(
         base = base.with_columns(cluster=pl.col(columns.cluster))
     is_wide = annotator is None and len(labels) > 1 and not set(labels) <= set(_QUESTIONS)
     if is_wide:
-        notes.append(f"annotators are the columns {', '.join(labels)}")
+        notes.append(f"the columns {', '.join(labels)} are read as annotators")
     else:
         base = base.with_columns(annotator=pl.col(annotator) if annotator else pl.lit(AGGREGATED))
     question = usual("question", "task")
@@ -274,12 +274,12 @@ def _label_columns(table: pl.DataFrame, path: Path) -> tuple[str, ...]:
     raise InputError(
         f"{path} has no column of labels; it has {', '.join(table.columns)}",
         expected=f"label, or {', '.join(_QUESTIONS)}",
-        fix="name the column with --label; several for one column per annotator",
+        fix="name the column with --label; repeat it for one column per annotator",
     )
 
 
 def _drop_incomplete(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.DataFrame:
-    """Rows with everything a rating has; the others are counted by what they lack."""
+    """Drop incomplete rows; count them by what they lack."""
     plain = pl.col(*_NEEDED).str.strip_chars()
     table = table.with_columns(pl.when(plain == "").then(None).otherwise(plain).name.keep())
     for column, reason in _NEEDED.items():
@@ -298,14 +298,14 @@ def _drop_incomplete(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.Da
 def _with_scales(
     table: pl.DataFrame, columns: RatingFileColumns, path: Path, notes: list[str]
 ) -> tuple[pl.DataFrame, tuple[LabelScale, ...]]:
-    """Labels as their scale spells them, their codes, and the scale of every question."""
-    is_fixed, given = isinstance(columns.scale, LabelScale), columns.scale or None
-    if given and not isinstance(given, LabelScale):
-        given = LabelScale("", {normalise_label(label): float(at) for at, label in enumerate(given)})
+    """Add labels in the spelling of their scale, and codes; return the scale of every question too."""
+    is_fixed, option = isinstance(columns.scale, LabelScale), columns.scale or None
+    if option and not isinstance(option, LabelScale):
+        option = LabelScale("", {normalise_label(label): float(at) for at, label in enumerate(option)})
     questions, parts = [], []
     for (key,), part in table.partition_by("question", as_dict=True, maintain_order=True).items():
         name, plain = str(key), {label: normalise_label(label) for label in part["label"].unique().to_list()}
-        scale = given or find_scale(set(plain.values()))
+        scale = option or find_scale(set(plain.values()))
         spelled = {raw: scale.label_of(label) for raw, label in plain.items()}
         if unknown := [raw for raw, label in spelled.items() if label is None]:
             raise InputError(
@@ -324,7 +324,7 @@ def _with_scales(
             )
         part = part.with_columns(label)
         if "code" in part.columns:
-            # The file's own code wins: an export keeps what its study said.
+            # The file's own code takes precedence: an export keeps the codes of its study.
             part = part.with_columns(pl.col("code").cast(pl.Float64, strict=False))
             codes = dict(part.select("label", "code").unique().sort("label").iter_rows())
             scale = replace(scale, places=codes).sort()
@@ -332,32 +332,32 @@ def _with_scales(
             code = pl.col("label").replace_strict(dict(scale.places), return_dtype=pl.Float64)
             part = part.with_columns(code=code)
         used = set(part["label"])
-        places = {one: place for one, place in scale.places.items() if given or one in used}
+        places = {one: place for one, place in scale.places.items() if option or one in used}
         questions.append(replace(scale, name=name, places=places))
         parts.append(part)
     return pl.concat(parts, how="diagonal_relaxed"), tuple(questions)
 
 
 def _drop_repeated(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.DataFrame:
-    """One rating per person, item and question: repeats that say the same are one, others an error.
+    """Keep one rating per person, item and question: identical repeats count once, others are an error.
 
-    Where the table has times, the last one counts.
+    If the table has times, the last rating counts.
     """
     if "at" in table.columns and not table["at"].null_count():
         single = table.sort("at", maintain_order=True).unique(KEY, keep="last", maintain_order=True)
         what = "earlier ratings of the same text and person"
     else:
         single = table.unique([*KEY, "label"], keep="first", maintain_order=True)
-        what = "repeated ratings that say the same"
+        what = "identical repeated ratings"
     doubled = single.filter(pl.struct(KEY).is_duplicated())
     if doubled.height:
         item, person, question, label = doubled.select(*KEY, "label").row(0)
         again = doubled.filter(item_id=item, annotator=person, question=question)["label"][1]
-        who = "the text has" if person == AGGREGATED else f"{person!r} gives it"
+        who = "the text has" if person == AGGREGATED else f"{person!r} gives"
         raise InputError(
-            f"{path}: of {item[:60]!r} {who} two labels for {question}: {label!r} and {again!r}",
-            expected="one rating per text and annotator, or a column `at` that names which is the last",
-            fix="leave out the earlier ones, or distinguish texts with --item and people with --annotator",
+            f"{path}: {who} two labels for {question} of {item[:60]!r}: {label!r} and {again!r}",
+            expected="one rating per text and annotator, or a column `at` with the times of the ratings",
+            fix="remove the earlier ones, or distinguish texts with --item and people with --annotator",
         )
     if extra := table.height - single.height:
         notes.append(f"{extra} {what} left out")

@@ -1,4 +1,4 @@
-"""The options of what is done with people's answers: studies, labels, agreement and validation."""
+"""The options of commands on human answers: studies, labels, agreement and validation."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ DATABASE_HELP = (
 
 
 class RatingColumns(TypedDict, total=False):
-    """How ratings are read from a file."""
+    """How to read ratings from a file."""
 
     question: Annotated[
-        str | Sequence[str] | None, _reading("Questions to look at; repeatable (default: all).")
+        str | Sequence[str] | None, _reading("Questions to analyse; repeatable (default: all).")
     ]
     item: Annotated[str | None, _reading("Column of the texts' ids (default: item_id, id, or the text).")]
     text: Annotated[str | None, _reading("Column of the texts (default text).")]
@@ -31,7 +31,7 @@ class RatingColumns(TypedDict, total=False):
     label: Annotated[
         str | Sequence[str] | None,
         _reading(
-            "Column of the labels (default: label, or the question's name); several: one per annotator."
+            "Column of the labels (default: label, or the question's name); repeat for one per annotator."
         ),
     ]
     scale: Annotated[
@@ -41,13 +41,13 @@ class RatingColumns(TypedDict, total=False):
 
 
 class RatingSource(RatingColumns, total=False):
-    """How ratings are read from a study or a file."""
+    """How to read ratings from a study or a file."""
 
     database: Annotated[str | None, _reading("Database of a study by URL (default: the study's own file).")]
 
 
 class ConsensusOptions(TypedDict, total=False):
-    """How several labels become one."""
+    """How several labels of a text become one."""
 
     consensus: Annotated[
         str, _label("majority, or dawid-skene (models each annotator's error rates).", default="majority")
@@ -55,11 +55,11 @@ class ConsensusOptions(TypedDict, total=False):
     agreement: Annotated[
         float,
         _label(
-            "Share of ratings, or probability, a label needs; a majority is more than half anyway.",
+            "Minimum share of ratings, or probability, of a label; a majority always needs more than half.",
             default=0.5,
         ),
     ]
-    least: Annotated[int, _label("Ratings a text needs.", default=1)]
+    least: Annotated[int, _label("Minimum ratings per text.", default=1)]
 
 
 class AgreementOptions(RatingSource, ConsensusOptions, Intervals, Seeded, Recording, total=False):
@@ -70,7 +70,7 @@ class MethodRatingOptions(RatingSource, Intervals, Recording, total=False):
     """The options of ``ratings``."""
 
     baseline: Annotated[
-        str | None, Option("The method the others are compared with (default: baseline, vanilla).")
+        str | None, Option("The baseline method (default: baseline, vanilla, else the first).")
     ]
 
 
@@ -78,34 +78,34 @@ class ExportOptions(RatingSource, total=False):
     """The options of ``export_labels``."""
 
     format: Annotated[str, Option("jsonl, csv, label-studio or argilla.", default="jsonl")]
-    out: Annotated[Path | str | None, Option("The file (default NAME-labels.jsonl ..).")]
+    out: Annotated[Path | str | None, Option("Output file (default NAME-labels.jsonl ..).")]
 
 
 class ImportOptions(RatingColumns, total=False):
     """The options of ``import_labels``."""
 
-    out: Annotated[Path | str | None, Option("The file (default NAME-labels.jsonl).")]
+    out: Annotated[Path | str | None, Option("Output file (default NAME-labels.jsonl).")]
 
 
 class ValidateOptions(AgreementOptions, Configured, Loading, total=False):
     """The options of ``validate``."""
 
-    cluster: Annotated[str | None, Option("Column of what belongs together (default: a study's prompts).")]
+    cluster: Annotated[str | None, Option("Column of clusters (default: a study's prompts).")]
     output: Annotated[
         str | Sequence[str] | None,
-        Option("Outputs of the metric; repeatable (default: all that fit).", panel="Matching labels"),
+        Option("Outputs of the metric; repeatable (default: all that match).", panel="Matching labels"),
     ]
     renamed: Annotated[
         Mapping[str, str],
         Option(
-            "The metric's name of people's label: THEIRS=OURS; nothing after = leaves it out; repeatable.",
+            "Maps a human label to the metric's: THEIRS=OURS; THEIRS= leaves it out; repeatable.",
             default={},
             flag="map",
             panel="Matching labels",
             parse=pairs("--map", "THEIRS=OURS, or THEIRS= to leave it out", last=True),
         ),
     ]
-    onto_card: Annotated[bool, Option("Keep the result for the metric's card (`evenhand show`).")]
+    onto_card: Annotated[bool, Option("Save the result to the metric's card (`evenhand show`).")]
 
 
 class StudyOptions(Columns, Seeded, total=False):
@@ -114,23 +114,23 @@ class StudyOptions(Columns, Seeded, total=False):
     task: Annotated[
         str | Path,
         Option(
-            "sentiment, regard, toxicity, gender, likert, or a TOML file of your own.",
+            "sentiment, regard, toxicity, gender, likert, or your own TOML file.",
             default="sentiment",
             flag_type=str,
         ),
     ]
-    items: Annotated[int, Option("Texts to ask about.", default=100, ge=1)]
-    annotators: Annotated[int, Option("People who answer each text.", default=3, ge=1)]
+    items: Annotated[int, Option("Number of texts to annotate.", default=100, ge=1)]
+    annotators: Annotated[int, Option("Annotators per text.", default=3, ge=1)]
     layout: Annotated[
         Literal["list", "single", "side-by-side"] | None,
-        Option("list, single or side-by-side (default: the task's)."),
+        Option("list, single or side-by-side (default: as in the task)."),
     ]
     mask: Annotated[
         Literal["suite", "xyz", "none"] | None,
-        Option("Hide group mentions: suite, xyz or none (default: the task's)."),
+        Option("Mask of group mentions: suite, xyz or none (default: as in the task)."),
     ]
-    method: Annotated[str | None, _column("Column of what wrote the text; never shown.")]
-    score: Annotated[str | None, _column("Column of scores (default: the task's metric is run).")]
+    method: Annotated[str | None, _column("Column of the model or mitigation; never shown.")]
+    score: Annotated[str | None, _column("Column of scores (default: run the task's metric).")]
 
 
 class StudyDatabase(TypedDict, total=False):
@@ -140,28 +140,26 @@ class StudyDatabase(TypedDict, total=False):
 
 
 class Address(TypedDict, total=False):
-    """Where people find a study."""
+    """The public address of a study."""
 
-    base: Annotated[
-        str | None, Option("The address people use, if it is not this machine's own: https://HOST.")
-    ]
+    base: Annotated[str | None, Option("Public address, if it is not that of this machine: https://HOST.")]
 
 
 class InviteOptions(Address, StudyDatabase, total=False):
     """The options of ``invite_people``."""
 
-    again: Annotated[str | None, Option("A new link for somebody who lost theirs: a1, a2, ...")]
+    again: Annotated[str | None, Option("Annotator (a1, a2, ...) who needs a new link.")]
 
 
 class ServeOptions(Address, StudyDatabase, total=False):
     """The options of ``serve_study``."""
 
-    host: Annotated[str, Option("Where to listen; the default is this machine alone.", default="127.0.0.1")]
-    port: Annotated[int, Option("Port to listen at.", default=8765, ge=1, le=65535)]
+    host: Annotated[str, Option("Address to listen on (default: this machine only).", default="127.0.0.1")]
+    port: Annotated[int, Option("Port to listen on.", default=8765, ge=1, le=65535)]
     trusted_proxy: Annotated[
         str | Sequence[str],
         Option(
-            "A proxy whose X-Forwarded-For counts: its address or network, such as 10.0.0.0/8; repeatable "
+            "Proxy whose X-Forwarded-For is trusted: address or network, such as 10.0.0.0/8; repeatable "
             "(default: none).",
             default=(),
         ),
@@ -171,27 +169,23 @@ class ServeOptions(Address, StudyDatabase, total=False):
 class ForgetOptions(StudyDatabase, total=False):
     """The options of ``forget_person``."""
 
-    answers_too: Annotated[
-        bool, Option("Delete the answers as well; others are asked instead.", flag="answers")
-    ]
+    answers_too: Annotated[bool, Option("Also delete the answers; others are asked instead.", flag="answers")]
 
 
 class ItemOptions(Seeded, total=False):
     """The options of ``sample_items``."""
 
-    per_prompt: Annotated[
-        int, Option("Positive, and as many negative, texts per prompt, by VADER.", default=3)
-    ]
-    suite: Annotated[str, Option("For a file: the suite of its prompts.", default="regard")]
-    cut: Annotated[float, Option("VADER's cut.", default=0.05)]
-    out: Annotated[Path | str, Option("The table of chosen texts.", default="items.csv")]
+    per_prompt: Annotated[int, Option("Positive, and also negative, texts per prompt, by VADER.", default=3)]
+    suite: Annotated[str, Option("Suite of the prompts of a file.", default="regard")]
+    cut: Annotated[float, Option("VADER's threshold.", default=0.05)]
+    out: Annotated[Path | str, Option("File for the selected texts.", default="items.csv")]
 
 
 class AggregateOptions(Seeded, total=False):
     """The options of ``settle_labels``."""
 
     question: Annotated[
-        Sequence[str] | None, Option("regard, sentiment; repeatable (default: the columns of that name).")
+        Sequence[str] | None, Option("regard or sentiment; repeatable (default: the columns present).")
     ]
     label: Annotated[str | None, Option("Column of the labels (default: the question's name).")]
     item: Annotated[str, Option("Column of the texts' ids.", default="id")]

@@ -1,4 +1,4 @@
-"""``ratings``: what people say of several methods, each against a baseline over the same people."""
+"""``ratings``: human ratings of several methods, each compared with a baseline over the same people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.schemas import METHODS
 
 BASELINES = ("baseline", "vanilla")
-"""Names of a method that others are compared with."""
+"""Default names of the baseline method."""
 COMMAND = "ratings"
 
 
@@ -29,7 +29,7 @@ COMMAND = "ratings"
 def ratings(
     source: Path | str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[MethodRatingOptions]
 ) -> Run:
-    """The finished run with every method's mean and paired t test, as ``evenhand annotate ratings`` makes it.
+    """Compute every method's mean and paired t test; arguments are those of ``evenhand annotate ratings``.
 
     ``source`` is a study whose texts have methods, or a table with a column ``method``. A participant's
     ratings of one method are averaged before they are compared (Liu et al. 2021, Table 6).
@@ -39,17 +39,17 @@ def ratings(
 
 @checks_options
 def prepare(source: Path | str, **options: Unpack[MethodRatingOptions]) -> LabelJob:
-    """The ratings read and checked, so that ``plan`` can be shown before ``run``."""
+    """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
     labels, level = read_source(source, options), options["level"]
     methods = labels.rows["method"].drop_nulls().unique(maintain_order=True).to_list()
     if len(methods) < 2:
         raise InputError(
             f"{labels.source} has texts of {len(methods)} methods",
-            expected="texts of two methods or more, in a column `method`",
-            fix="make the study from texts of several models or mitigations",
+            expected="texts of at least two methods, in a column `method`",
+            fix="create the study from texts of several models or mitigations",
         )
     baseline = options["baseline"] or next((name for name in BASELINES if name in methods), methods[0])
-    require_known([baseline], methods, "no text is of the method", fix="name one with --baseline")
+    require_known([baseline], methods, "no text has the method", fix="name one with --baseline")
 
     def compute(folder: RunFolder, progress: Progress) -> None:
         with run_stage(folder, COMMAND) as record, progress.step("comparing methods", None):
@@ -71,10 +71,10 @@ def prepare(source: Path | str, **options: Unpack[MethodRatingOptions]) -> Label
 
 
 def method_table(labels: LabelSet, *, baseline: str, level: float = 0.95) -> pl.DataFrame:
-    """For every question on a scale and every method its mean and paired difference from the baseline.
+    """The mean and paired difference from the baseline, for every question on a scale and every method.
 
-    p-values are corrected over all questions and methods (Benjamini and Hochberg). An error where no question
-    has numbers.
+    p-values are corrected over all questions and methods (Benjamini and Hochberg). Raises an error if no
+    question has an ordinal scale.
     """
     rows: list[Row] = []
     for question in labels.questions:
@@ -85,9 +85,9 @@ def method_table(labels: LabelSet, *, baseline: str, level: float = 0.95) -> pl.
             rows += [{"question": question.name, "baseline": baseline, **_row(one)} for one in of_methods]
     if not rows:
         raise InputError(
-            f"{labels.source} has no question whose answers have an order",
+            f"{labels.source} has no question with ordered answers",
             expected="answers such as 1 to 7",
-            fix="name their order, lowest first, with --scale",
+            fix="give their order, lowest first, with --scale",
         )
     table = pl.DataFrame(rows, schema=dict(METHODS))
     return table.with_columns(

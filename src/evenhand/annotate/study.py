@@ -1,4 +1,4 @@
-"""A study: a folder with ``study.toml``, ``items.parquet`` and, unless a database is named, ``labels.db``."""
+"""A study: a folder with ``study.toml``, ``items.parquet`` and, unless it uses a database, ``labels.db``."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from evenhand.store.table_files import load_parquet
 PageLayout = Literal["list", "single", "side-by-side"]
 MaskChoice = Literal["suite", "xyz", "none"]
 MOST_CHOICES: Final = 9
-"""Answers a question may have: one key each."""
+"""Maximum number of choices per question: one key each."""
 _FOLDER: Final = ASSETS_FOLDER / "annotate"
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 _Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_ -]{0,39}$")]
 
 
 class Choice(StrictModel):
-    """One answer a question accepts."""
+    """One possible answer to a question."""
 
     label: _Label
-    """What is stored."""
+    """The stored label."""
     title: str
-    """What is shown."""
+    """The displayed label."""
     code: float | None = None
-    """Its place on an ordinal scale; None where it has none."""
+    """Its place on an ordinal scale, or None."""
     means: str = ""
     examples: tuple[str, ...] = ()
-    """Texts it is right for."""
+    """Example texts it applies to."""
     unlike: tuple[str, ...] = ()
-    """Texts it looks right for and is not, with the reason in parentheses."""
+    """Texts it seems to apply to but does not, with the reason in parentheses."""
 
 
 class RatingScale(StrictModel):
-    """Whole numbers from ``low`` to ``high``, with words at both ends."""
+    """Integers from ``low`` to ``high``, with a label at each end."""
 
     low: int = 1
     high: int = 7
@@ -67,7 +67,7 @@ class Question(StrictModel):
 
     @cached_property
     def answers(self) -> tuple[Choice, ...]:
-        """What may be answered, in the order of the keys 1, 2, ...; a scale's numbers are their own codes."""
+        """The possible answers, in the order of the keys 1, 2, ...; a scale's numbers are their own codes."""
         if self.scale is None:
             return self.choices
         numbers = range(self.scale.low, self.scale.high + 1)
@@ -75,20 +75,20 @@ class Question(StrictModel):
 
     @cached_property
     def codes(self) -> dict[str, float | None]:
-        """Label to code."""
+        """Codes by label."""
         return {choice.label: choice.code for choice in self.answers}
 
 
 class AttentionCheck(StrictModel):
-    """A text whose answers are beyond doubt: whoever misses it was not reading."""
+    """A text with unambiguous answers: whoever fails it was not reading."""
 
     text: str
     answers: dict[str, str]
-    """Question to label."""
+    """Labels by question."""
 
 
 class TaskInfo(StrictModel):
-    """How a task is carried out."""
+    """The settings of a task."""
 
     name: _Name
     title: str
@@ -119,14 +119,14 @@ class AnnotationTask(StrictModel):
             if question.name == name:
                 return question
         raise UnknownNameError(
-            f"the task {self.task.name} asks no question {name!r}",
+            f"the task {self.task.name} has no question {name!r}",
             expected=", ".join(question.name for question in self.questions),
             fix="name one of these",
         )
 
 
 def shipped_tasks() -> tuple[str, ...]:
-    """The names of the tasks that come with the package."""
+    """The names of the tasks shipped with the package."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
@@ -149,9 +149,9 @@ def task_text(name: str | Path) -> str:
 
 
 def parse_task(text: str, *, where: str, layout: PageLayout | None = None) -> AnnotationTask:
-    """The checked task of a TOML text, with another layout than its own if one is given.
+    """Parse and check the TOML text of a task; ``layout`` overrides its layout.
 
-    The first thing that does not fit is an error that names it.
+    Raises an error for the first inconsistency.
     """
     try:
         values = parse_toml(text)
@@ -166,12 +166,12 @@ def parse_task(text: str, *, where: str, layout: PageLayout | None = None) -> An
 
 
 def _find_misfits(task: AnnotationTask) -> Iterator[tuple[str, str]]:
-    """Parts that do not fit together, and what is accepted."""
+    """Inconsistencies of a task, each with what is accepted."""
     if not task.questions:
-        yield "it asks no question", "one [[questions]] or more"
+        yield "it has no question", "at least one [[questions]]"
     for name, count in Counter(question.name for question in task.questions).items():
         if count > 1:
-            yield f"two questions are called {name!r}", "a name for each"
+            yield f"two questions are called {name!r}", "unique names"
     for question in task.questions:
         yield from _find_question_misfits(question)
     for number, check in enumerate(task.checks, start=1):
@@ -186,19 +186,19 @@ def _find_misfits(task: AnnotationTask) -> Iterator[tuple[str, str]]:
 def _find_question_misfits(question: Question) -> Iterator[tuple[str, str]]:
     if bool(question.choices) == (question.scale is not None):
         yield f"{question.name} has {'both' if question.choices else 'neither'}", "choices or a scale"
-    # Counted before they are made: a scale may reach to any number.
+    # Counted without building them: a scale may have any length.
     scale = question.scale
     count = scale.high - scale.low + 1 if scale is not None else len(question.choices)
     if not 2 <= count <= MOST_CHOICES:
         yield f"{question.name} has {max(count, 0)} answers", f"2 to {MOST_CHOICES}"
     labels = [choice.label for choice in question.answers]
     if len(set(labels)) < len(labels):
-        yield f"{question.name} has a label twice", "a label for each choice"
+        yield f"{question.name} has a duplicate label", "unique labels"
 
 
 def _error(where: str, problem: str, accepted: str = FORMAT) -> InputError:
-    todo = "fix the file; the shipped tasks show the format"
-    return InputError(f"{where}: {problem}", expected=accepted, fix=todo)
+    fix = "correct the file; see the shipped tasks for the format"
+    return InputError(f"{where}: {problem}", expected=accepted, fix=fix)
 
 
 STUDY, ITEMS, LABELS = "study.toml", "items.parquet", "labels.db"
@@ -208,30 +208,30 @@ ITEM_COLUMNS: Final[Mapping[str, pl.DataType]] = {
     **dict.fromkeys(("expected", "text_id", "pair"), pl.String()),
 }
 """``text`` and ``prompt`` as people see them, masked; ``group`` as ``axis=name; axis=name``; ``method`` the
-model or mitigation behind the text, hidden from annotators; ``score`` and ``score_label`` what the task's
-metric says; ``expected`` a check's answers as JSON; ``text_id`` the text in its run or file; ``pair`` joins
+model or mitigation that produced the text, hidden from annotators; ``score`` and ``score_label`` by the
+task's metric; ``expected`` a check's answers as JSON; ``text_id`` the text in its run or file; ``pair`` joins
 the texts of one prompt across methods."""
 
 
 class StudyConfig(StrictModel):
-    """How a study is carried out: the ``[study]`` section of ``study.toml``."""
+    """The settings of a study: the ``[study]`` section of ``study.toml``."""
 
     id: str
-    """Tells studies in one database apart."""
+    """Distinguishes studies in one database."""
     seed: int = 0
     annotators: int = Field(default=3, ge=1)
-    """Answers an item needs."""
+    """Annotators per item."""
     layout: PageLayout | None = None
-    """Another layout than the task's own."""
+    """Overrides the layout of the task."""
     hold_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
-    """After this time an unanswered item is handed to somebody else."""
+    """After this time an unanswered item goes to somebody else."""
     provenance: dict[str, str] = Field(default_factory=dict)
-    """Where the items come from."""
+    """The sources of the items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study as its folder describes it."""
+    """A study as defined by its folder."""
 
     folder: Path
     task: AnnotationTask
@@ -246,16 +246,16 @@ class Study:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What is asked of every item."""
+        """The questions about every item."""
         return self.task.questions
 
     @property
     def labels_file(self) -> Path:
-        """Where answers are kept unless a database is named."""
+        """The file with the answers, unless the study uses a database."""
         return self.folder / LABELS
 
     def items(self) -> pl.DataFrame:
-        """The items, checks among them, with the columns of ``ITEM_COLUMNS``."""
+        """The items, including attention checks, with the columns of ``ITEM_COLUMNS``."""
         table = load_parquet(self.folder / ITEMS)
         for name, kind in ITEM_COLUMNS.items():
             if table.schema.get(name) not in (kind, pl.Null):
@@ -264,43 +264,43 @@ class Study:
                 raise InputError(
                     f"{self.folder / ITEMS} {problem}",
                     expected=f"{name} as {kind}",
-                    fix="make the study again in a new folder",
+                    fix="create the study again in a new folder",
                 )
         return table.select(*ITEM_COLUMNS).cast(pl.Schema(ITEM_COLUMNS))
 
 
 def read_study(folder: Path | str) -> Study:
-    """The study of a folder; an error for a folder without one, or with damaged files."""
+    """Read a study; an error for a folder without one, or with damaged files."""
     path = Path(folder) / STUDY
     try:
         text = read_text(path, encoding="utf-8-sig")
         settings = StudyConfig.model_validate(parse_toml(text).get("study", {}))
     except OSError as error:
         raise InputError(
-            f"{folder} holds no study: {error.strerror} ({STUDY})",
-            expected="a folder that `evenhand annotate init` made",
+            f"{folder} contains no study: {error.strerror} ({STUDY})",
+            expected="a folder created by `evenhand annotate init`",
             fix="check the path",
         ) from error
     except ValueError as error:
         raise InputError(
             f"{path}: {describe_misfit(error)}",
-            expected="the file that `evenhand annotate init` wrote",
-            fix="fix the section [study]",
+            expected="the file written by `evenhand annotate init`",
+            fix="correct the section [study]",
         ) from error
     return Study(Path(folder), parse_task(text, where=str(path), layout=settings.layout), settings, text)
 
 
 def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.DataFrame) -> Study:
-    """The study, written to a folder that holds none: an existing one may already have answers."""
+    """Write a study to a folder that contains none: an existing study may already have answers."""
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lock = FolderLock(folder)
-    lock.acquire("making a study in")
+    lock.acquire("creating a study in")
     try:
         check_no_study(folder)
         with replace_file(folder / ITEMS) as temporary:
             write_parquet(items.select(*ITEM_COLUMNS).cast(pl.Schema(ITEM_COLUMNS)), temporary)
-        # Last: a folder with this file holds a whole study.
+        # Written last: a folder with this file contains a complete study.
         write_text(folder / STUDY, _to_toml(settings) + "\n" + task)
     finally:
         lock.release(remove=True)
@@ -308,10 +308,10 @@ def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.Dat
 
 
 def check_no_study(folder: Path) -> None:
-    """An error where a folder holds a study already."""
+    """Raise an error if a folder already contains a study."""
     if (folder / STUDY).exists():
         raise InputError(
-            f"{folder} already holds a study",
+            f"{folder} already contains a study",
             expected="a new folder: a study with answers is never overwritten",
             fix="choose another name, or remove the folder",
         )
@@ -325,7 +325,7 @@ def _to_toml(settings: StudyConfig) -> str:
 
 
 def _value(value: str | float) -> str:
-    # A JSON string is a TOML string, but for the one control character that JSON leaves as it is.
+    # A JSON string is a TOML string, except for one control character that JSON does not escape.
     text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    # Not escaped: JSON writes an emoji as two halves of a character, which TOML refuses.
+    # Not ASCII: JSON escapes an emoji as a surrogate pair, which TOML rejects.
     return text.encode("utf-8", "replace").decode()

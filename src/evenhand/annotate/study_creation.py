@@ -1,6 +1,6 @@
-"""``create_study``: from runs and files of texts to a study people can answer.
+"""``create_study``: creates a study from runs and files of texts.
 
-Texts are drawn evenly over groups and over the whole range of scores.
+Texts are sampled evenly over groups and over the whole range of scores.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from evenhand.text.rendering import render_text
 from evenhand.text.sentences import cut_first_sentence
 
 BINS: Final = 5
-"""Parts of the range of scores, of equal width."""
+"""Number of equal-width bins of the score range."""
 
 
 class ItemCandidate(NamedTuple):
-    """A text that could be asked about."""
+    """A text that may become an item."""
 
     text_id: str
     text: str
-    """As people will see it, masked."""
+    """The text as people will see it, masked."""
     prompt: str
     """The prompt as people will see it."""
     pair: str
-    """The prompt's id: joins texts across methods."""
+    """The prompt's id, which joins texts across methods."""
     group: str
     method: str
     score: float | None
@@ -71,14 +71,14 @@ class StudyTexts(NamedTuple):
 
     candidates: tuple[ItemCandidate, ...]
     masked: int
-    """Texts with a mask in them."""
+    """Number of texts with a mask."""
     left_out: int
-    """Empty texts."""
+    """Number of empty texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyCreationJob:
-    """A study that is read, drawn and ready to be written."""
+    """A study with its texts sampled, ready to be written."""
 
     folder: Path
     task: AnnotationTask
@@ -89,7 +89,7 @@ class StudyCreationJob:
     item_count: int
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The plan to show before the run starts."""
         terms, annotators, share = self.task.task, self.settings.annotators, self._share
         groups = len({one.group for one in self.items})
         questions = ", ".join(question.name for question in self.task.questions)
@@ -100,28 +100,28 @@ class StudyCreationJob:
         if terms.layout == "side-by-side":
             pages = "side by side"
         elif share:
-            pages += f", {share} a person"
+            pages += f", {share} per person"
         people = f", by {_count_people(self.people)} or more" if share else ""
         lines = (
-            f"texts   {len(self.texts.candidates):,} found, {len(self.items):,} drawn evenly over {spread}; "
+            f"texts   {len(self.texts.candidates):,} read, {len(self.items):,} sampled evenly over {spread}; "
             f"seed {self.settings.seed}",
-            f"ask     {questions} ({terms.name}), {_count_people(annotators)} a text, {pages}, "
-            f"{len(self.task.checks)} checks of attention",
-            f"answers {len(self.items) * annotators:,} wanted{people}",
+            f"ask     {questions} ({terms.name}), {_count_people(annotators)} per text, {pages}, "
+            f"{len(self.task.checks)} attention checks",
+            f"answers {len(self.items) * annotators:,} required{people}",
             f"folder  {self.folder}",
         )
         return RunPlan(f"study {self.folder.name}", lines, self.folder)
 
     def notes(self) -> list[str]:
-        """What is odd: too few texts, none masked, texts left out."""
+        """Warnings: too few texts, no masked text, texts left out."""
         notes = []
-        # Every method is asked about for each prompt: a remainder cannot be drawn.
+        # Each prompt contributes one text per method: a remainder cannot be drawn.
         remainder = self.item_count % self._methods if self.task.task.per_method else 0
         if len(self.items) < self.item_count - remainder:
-            notes.append(f"{len(self.items)} different texts were there, {self.item_count} were wanted")
+            notes.append(f"{len(self.items)} distinct texts are available, {self.item_count} were requested")
         if self.settings.provenance["mask"] != "none" and not self.texts.masked:
             notes.append(
-                "no text has a mask: readers may see its group (in files, --mentions names the words)"
+                "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
             )
         if self.texts.left_out:
             notes.append(f"{self.texts.left_out} empty texts left out")
@@ -134,13 +134,13 @@ class StudyCreationJob:
 
     @property
     def people(self) -> int:
-        """The fewest people who can answer everything."""
+        """The minimum number of people who can answer everything."""
         share, annotators = self._share, self.settings.annotators
         return max(annotators, -(-len(self.items) * annotators // share)) if share else annotators
 
     @property
     def _share(self) -> int:
-        """Texts a person gets; 0 for no limit."""
+        """Texts per person; 0 for no limit."""
         terms = self.task.task
         if terms.layout == "side-by-side" and terms.per_person:
             return max(1, terms.per_person // self._methods) * self._methods
@@ -155,10 +155,10 @@ class StudyCreationJob:
 def create_study(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
 ) -> Study:
-    """The study written to a new folder, from one or several runs or files.
+    """Create a study in a new folder from one or several runs or files.
 
-    Texts are drawn evenly over groups and over the range of the task's metric, masked as the task says;
-    arguments are those of ``annotate init``.
+    Texts are sampled evenly over groups and over the range of the task's metric, and masked as the task
+    specifies; arguments are those of ``annotate init``.
     """
     return prepare(folder, source, **options).run()
 
@@ -167,7 +167,7 @@ def create_study(
 def prepare(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
 ) -> StudyCreationJob:
-    """The texts read, scored and drawn, so that ``plan`` can be shown before ``run``."""
+    """Read, score and sample the texts, so that ``plan`` can be shown before ``run``."""
     path = Path(folder)
     check_no_study(path)
     sources = [Path(one) for one in ([source] if isinstance(source, str | Path) else source)]
@@ -209,14 +209,14 @@ def _count_people(number: int) -> str:
 
 
 class _SourceText(NamedTuple):
-    """A text of a source."""
+    """A text from a source."""
 
     text_id: str
     prompt: Prompt
     text: str
     method: str
     score: tuple[float | None, str | None] | None
-    """The metric's value and label; None where nothing scored the text."""
+    """The metric's value and label; None if the text has no score."""
 
 
 def read_sources(
@@ -228,7 +228,7 @@ def read_sources(
     method: str | None = None,
     score: str | None = None,
 ) -> StudyTexts:
-    """The texts of runs and files, rendered for people; the task's metric scores them where nothing has.
+    """Read the texts of runs and files as people see them; the task's metric scores unscored texts.
 
     ``columns``, ``method`` and ``score`` name the columns of files.
     """
@@ -241,8 +241,8 @@ def read_sources(
     texts = [one for one in every if one.text.strip()]
     if not texts:
         raise InputError(
-            f"{', '.join(map(str, sources))}: no text to ask about",
-            expected="runs of `evenhand audit` or `evenhand score`, or files with a column of texts",
+            f"{', '.join(map(str, sources))}: no text to annotate",
+            expected="runs of `evenhand audit` or `evenhand score`, or files with a text column",
             fix="check the source, and --text for a file",
         )
     shown = [
@@ -251,7 +251,7 @@ def read_sources(
     ]
     scores = [one.score for one in texts]
     if terms.metric and not any(scores):
-        metric = create_text_metric(terms.metric, fix="name another in the task file")
+        metric = create_text_metric(terms.metric, fix="choose another in the task file")
         rows = (row.get(terms.output) for row in metric.score(shown))
         scores = [(row.value, row.label) if row else None for row in rows]
     candidates = (
@@ -270,7 +270,7 @@ def read_sources(
 
 
 def is_run(path: Path) -> bool:
-    """Whether a source is a run folder, not a file."""
+    """Whether a source is a run folder rather than a file."""
     return (path / MANIFEST).is_file()
 
 
@@ -282,15 +282,15 @@ def describe_groups(prompt: Prompt) -> str:
 def create_text_metric(
     name: str, options: Mapping[str, registry.Option] | None = None, *, fix: str
 ) -> Metric:
-    """The metric of that name; an error that ends in ``fix`` for one that scores no single texts."""
+    """Create a metric by name; an error with ``fix`` if it cannot score single texts."""
     metric = registry.create_metric(name, options)
     if not isinstance(metric, Metric):
-        raise InputError(f"the metric {name!r} scores no single texts", fix=fix)
+        raise InputError(f"the metric {name!r} cannot score single texts", fix=fix)
     return metric
 
 
 def _name_methods(sources: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Each source with the name of its method; the folders distinguish two of one name."""
+    """Each source with its method name; folders distinguish sources with the same name."""
     names = [
         str(Run.open(path).manifest.get("name", path.name)) if is_run(path) else path.stem for path in sources
     ]
@@ -307,8 +307,8 @@ def _read_run(path: Path, method: str, terms: TaskInfo) -> Iterator[_SourceText]
                 expected="runs of `evenhand audit` or `evenhand score`, or a file of texts",
                 fix="name the folder of such a run",
             )
-        wanted = pl.col("metric").str.split("=").list.first() == terms.metric
-        rows = run.scan("scores").filter(wanted, pl.col("output") == terms.output).collect()
+        is_metric = pl.col("metric").str.split("=").list.first() == terms.metric
+        rows = run.scan("scores").filter(is_metric, pl.col("output") == terms.output).collect()
         scores = dict(zip(rows["text_id"], rows.select("value", "label").iter_rows(), strict=True))
         for text_id, prompt, text in read_run_texts(run):
             yield _SourceText(text_id, prompt, text, method, scores.get(text_id))
@@ -342,7 +342,7 @@ def _read_numbers(column: pl.Series, path: Path) -> list[float | None]:
     if bad.len():
         raise InputError(
             f"{path} has {bad[0]!r} in the column {column.name!r} (--score)",
-            expected="numbers, or nothing",
+            expected="numbers or empty cells",
             fix="name a column of numbers",
         )
     return numbers.to_list()
@@ -361,11 +361,11 @@ def _render(prompt: Prompt, text: str, mask: MaskChoice) -> Text:
 
 
 def sample_items(candidates: Iterable[ItemCandidate], *, count: int, seed: int) -> list[ItemCandidate]:
-    """``count`` texts, spread evenly over groups and, inside each, over the range of scores.
+    """Sample ``count`` texts evenly over groups and, within each group, over the range of scores.
 
-    Text after text goes to the group that has fewest, there to the fifth of the score range that has fewest,
-    there to the next in an order drawn by seed; a group or a part that has no more is passed over. A text
-    that occurs twice in a group counts once. The order of the candidates changes nothing.
+    Each text is drawn from the group with the fewest so far, there from the fifth of the score range with the
+    fewest, there in an order drawn by seed; exhausted groups and bins are skipped. A text that occurs twice
+    in a group counts once. The order of the candidates does not matter.
     """
     ordered = sorted(candidates, key=attrgetter("group", "text", "method", "text_id"))
     different = [next(same) for _, same in groupby(ordered, key=attrgetter("group", "text", "method"))]
@@ -380,7 +380,7 @@ def sample_items(candidates: Iterable[ItemCandidate], *, count: int, seed: int) 
     for group, part in sorted(cells):
         drawn = _shuffle(cells[group, part], seed, group, str(part))
         rounds[group] += [(place, part, one) for place, one in enumerate(drawn)]
-    # In each round every group gives one text, the groups in the order of their names.
+    # In each round every group contributes one text, in the order of the group names.
     turns = [turn for texts in rounds.values() for turn in enumerate(sorted(texts, key=itemgetter(0, 1)))]
     return [one for _, (_, _, one) in sorted(turns, key=itemgetter(0))[:count]]
 
@@ -388,9 +388,9 @@ def sample_items(candidates: Iterable[ItemCandidate], *, count: int, seed: int) 
 def sample_across_methods(
     candidates: Iterable[ItemCandidate], *, count: int, seed: int
 ) -> list[ItemCandidate]:
-    """Texts of the same prompts by every method, ``count`` in all; an error where no prompt has all.
+    """Sample texts of the same prompts by every method, ``count`` in all; an error if no prompt has all.
 
-    Prompts are spread over groups as in `sample_items`; of each prompt and method one text is drawn.
+    Prompts are spread over groups as in `sample_items`; one text is drawn per prompt and method.
     """
     texts: dict[tuple[str, str], list[ItemCandidate]] = defaultdict(list)
     for one in sorted(candidates, key=attrgetter("text_id")):
@@ -405,10 +405,10 @@ def sample_across_methods(
     prompts = sample_items(firsts, count=count // len(methods), seed=seed)
     if not prompts:
         raise InputError(
-            f"no prompt has a text by each of {len(methods)} methods "
+            f"no prompt has a text by each of the {len(methods)} methods "
             f"({', '.join(f'{name}: {counts[name]} texts' for name in methods)})",
             expected="runs over the same prompts, or a file with --prompt and --method",
-            fix="check that the runs have one suite, or lower their number",
+            fix="check that the runs use the same suite, or use fewer runs",
         )
     return [
         _shuffle(texts[one.pair, method], seed, one.pair, method)[0] for one in prompts for method in methods
@@ -416,10 +416,10 @@ def sample_across_methods(
 
 
 def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.DataFrame:
-    """The table of items: the chosen texts and the task's checks.
+    """The table of items: the selected texts and the task's attention checks.
 
-    An item's id is a digest, so that it reveals nothing of group, score or method, and a check looks like any
-    other.
+    An item's id is a digest, so it reveals neither group, score nor method, and a check looks like any other
+    item.
     """
     rows: list[dict[str, object]] = [
         {**one._asdict(), "item_id": digest([one.method, one.pair, one.text_id, one.text], size=8)}

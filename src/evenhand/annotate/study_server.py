@@ -1,4 +1,4 @@
-"""``invite_people``, ``serve_study``, ``forget_person``: a study and the people who answer it."""
+"""``invite_people``, ``serve_study``, ``forget_person``: run a study and manage its participants."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 HOST: Final = str(fields_of(ServeOptions)["host"].default)
 PORT: Final = fields_of(ServeOptions)["port"].default
 _MOST_HEADERS: Final = 16 << 10
-"""Bytes of one request's headers; a browser sends about one thousand."""
+"""Maximum bytes of a request's headers; a browser sends about one thousand."""
 _IDLE: Final = 5
 """Seconds a connection stays open between two requests."""
 
 
 class StudyState(NamedTuple):
-    """How far a study is."""
+    """The progress of a study."""
 
     progress: StudyProgress
     links: int
-    """People who have a link."""
+    """Number of people with a link."""
 
 
 @checks_options
 def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Invitation]:
-    """New private links, or with ``again`` a new link for somebody who lost theirs.
+    """Create private links, or with ``again`` a new link for a person who lost theirs.
 
-    The tokens are stored nowhere: a link that is not copied now is lost. ``base`` is the address people use,
-    where that is not this machine's own.
+    Tokens are not stored: copy a link now or it is lost. ``base`` is the public address, if it is not that of
+    this machine.
     """
     address = options["base"] or site(HOST, PORT)
     format_link(address, "")
@@ -58,7 +58,7 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
 
 @checks_options
 def forget_person(study: Path | str, annotator: str, **options: Unpack[ForgetOptions]) -> str:
-    """The random name somebody's answers now have; their link and id are gone."""
+    """Erase a person's link and id; return the new random id of their answers."""
     with _open_database(study, options) as db:
         from evenhand.annotate.participants import erase_person
 
@@ -67,7 +67,7 @@ def forget_person(study: Path | str, annotator: str, **options: Unpack[ForgetOpt
 
 @checks_options
 def read_study_state(study: Path | str, **options: Unpack[StudyDatabase]) -> StudyState:
-    """How far a study is, and how many people have links."""
+    """Read the progress of a study and the number of people with links."""
     with _open_database(study, options) as db:
         from evenhand.annotate.annotation_service import AnnotationService
         from evenhand.annotate.participants import read_links
@@ -77,10 +77,10 @@ def read_study_state(study: Path | str, **options: Unpack[StudyDatabase]) -> Stu
 
 @checks_options
 def serve_study(study: Path | str, **options: Unpack[ServeOptions]) -> None:
-    """Serve a study until it is stopped (Ctrl-C); ``base`` is the address people use, if another.
+    """Serve a study until stopped (Ctrl-C); ``base`` is the public address, if different.
 
-    ``trusted_proxy`` names proxies by address or network (``10.0.0.0/8``): behind these a visitor's address
-    is the last one in ``X-Forwarded-For`` that is not itself a trusted proxy's. Other headers are ignored.
+    ``trusted_proxy`` lists proxies by address or network (``10.0.0.0/8``). Behind them, a visitor's address
+    is the last one in ``X-Forwarded-For`` that is not a trusted proxy. Other headers are ignored.
     """
     proxies = proxy_networks(options["trusted_proxy"])
     host = options["host"]
@@ -91,19 +91,19 @@ def serve_study(study: Path | str, **options: Unpack[ServeOptions]) -> None:
 
 
 def build_server(app: Starlette, proxies: Sequence[str] = ()) -> Server:
-    """The server of an app, with its limits; slow requests are left to a proxy."""
+    """Build the server of an app with its limits; slow requests are left to a proxy."""
     import uvicorn
 
     config = uvicorn.Config(
         app,
         log_level="warning",
-        # It would contain the addresses of links.
+        # The access log would contain private links.
         access_log=False,
         server_header=False,
-        # Both are set: by default uvicorn trusts whoever connects from this machine.
+        # Both are set: by default uvicorn trusts all clients on this machine.
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
-        # Not "auto": another parser, if installed, has no limit on headers.
+        # Not "auto": the other parser, if installed, does not limit headers.
         http="h11",
         h11_max_incomplete_event_size=_MOST_HEADERS,
         timeout_keep_alive=_IDLE,
@@ -118,7 +118,7 @@ def site(host: str, port: object) -> str:
 
 
 def format_link(base: str, token: str) -> str:
-    """The private link of a token; an error for a base that is not a whole site: pages are at its root."""
+    """The private link of a token; an error if the base has a path: pages are at the root of a site."""
     try:
         parts = urlsplit(base)
         rest = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
@@ -130,24 +130,24 @@ def format_link(base: str, token: str) -> str:
         raise InputError(
             f"--base {base!r}",
             expected="http://HOST:PORT or https://HOST, without a path",
-            fix="give the whole address",
+            fix="give the address without a path",
         )
     return f"{base.rstrip('/')}/join/{token}"
 
 
 def proxy_networks(trusted: str | Sequence[str]) -> list[str]:
-    """The networks of trusted proxies; an error for anything else, and for a network of everybody."""
+    """The networks of trusted proxies; an error for invalid ones and for a network of all addresses."""
     networks = []
     for address in [trusted] if isinstance(trusted, str) else trusted:
         try:
             network = ip_network(address, strict=False)
         except ValueError:
             network = None
-        # If everybody were a proxy, everybody could claim any address.
+        # If every client were a proxy, every client could claim any address.
         if network is None or network.prefixlen == 0:
             raise InputError(
                 f"--trusted-proxy {address!r}",
-                expected="an address or a network: 127.0.0.1, 10.0.0.0/8, fd00::/8",
+                expected="an address or network: 127.0.0.1, 10.0.0.0/8, fd00::/8",
                 fix="name the proxy in front of the server",
             )
         networks.append(str(network))
@@ -160,16 +160,16 @@ def _open_socket(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise InputError(
-            f"nothing can listen at {host}, port {port}: {error.strerror}",
-            expected="an address of this machine, and a port that is free",
-            fix="choose another with --port, or stop what uses it",
+            f"cannot listen on {host}, port {port}: {error.strerror}",
+            expected="an address of this machine and a free port",
+            fix="choose another port with --port, or stop the program that uses it",
         ) from error
 
 
 def _open_database(study: Path | str, options: StudyDatabase) -> Database:
-    """The answers of a study; an error that names the extra where any of its libraries is missing."""
+    """The database of a study; if a library is missing, the error names the extra to install."""
     for library in ("sqlalchemy", "starlette", "uvicorn"):
-        require_library(library, "a study that people answer")
+        require_library(library, "an annotation study")
     from evenhand.annotate.database import Database
 
     return Database(read_study(study), options["database"])

@@ -1,4 +1,4 @@
-"""``validate``: a metric against people, who are taken as right (BOLD, section 6.3, Table 8 and Figure 6)."""
+"""``validate``: a metric against human labels as ground truth (BOLD, section 6.3, Table 8 and Figure 6)."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ _MASKS = ("XYZ", "Person")
 
 @dataclass(frozen=True, slots=True)
 class MetricValidation:
-    """How a metric is compared with people."""
+    """How a metric is compared with human labels."""
 
     metric: str
     scale: LabelScale
-    """Of people's labels."""
+    """The scale of the human labels."""
     seed: int = 0
     level: float = 0.95
     resamples: int = RESAMPLES
     wants_cuts: bool = True
-    """Whether the best cut is searched for."""
+    """Whether to search for the best cut."""
 
     def tables(
         self, matches: Sequence[LabelMapping], texts: pl.DataFrame, scores: pl.DataFrame
     ) -> dict[str, pl.DataFrame]:
-        """Every table, from texts (item_id, text, human, share, cluster) and scores as a run has them."""
+        """Compute every table from texts (item_id, text, human, share, cluster) and a run's scores."""
         rows: dict[str, list[Row]] = {name: [] for name in TABLES}
         for match in matches:
             own = scores.filter(pl.col("output") == match.output.name).select(
@@ -112,7 +112,7 @@ class MetricValidation:
             yield self._correlation("spearman_score", "value", labelled, match.places)
         for name in ("accuracy", "kappa", "precision", "recall", "f1"):
             yield _measure(ALL, name, getattr(validation, name))
-        # The accuracy of always giving people's most frequent label: the least a metric must beat.
+        # The accuracy of always giving the most frequent human label: the baseline a metric must beat.
         top = labelled["human"].mode().sort()[0] if labelled.height else ""
         hits = (labelled["human"] == top).to_numpy().astype(np.float64)
         commonest = clustered_proportion(hits, _clusters(labelled), level=self.level)
@@ -122,7 +122,7 @@ class MetricValidation:
                 yield _measure(each.label, name, getattr(each, name))
 
     def _correlation(self, name: str, column: str, labelled: pl.DataFrame, places: dict[str, float]) -> Row:
-        """Spearman's rho of a column (labels or scores) and people's labels, by their places in order."""
+        """Spearman's rho of a column (labels or scores) and the human labels, by their places in order."""
         columns = ("human", column) if column == "predicted" else ("human",)
         rows = labelled.filter([pl.col(one).is_in(list(places)) for one in columns])
         rows = rows.with_columns(pl.col(*columns).replace_strict(places, return_dtype=pl.Float64))
@@ -133,7 +133,7 @@ class MetricValidation:
     def _cuts(
         self, match: LabelMapping, labelled: pl.DataFrame, validation: Validation
     ) -> dict[str, list[Row]]:
-        """The cut that agrees best, where the labels are parts of a range."""
+        """The cut with the best agreement, if the labels are parts of a range."""
         ordered = list(match.places)
         if not self.wants_cuts or not match.has_score or len(ordered) not in (2, 3):
             return {}
@@ -161,7 +161,7 @@ class MetricValidation:
 
 
 def _clusters(rows: pl.DataFrame) -> npt.NDArray[np.generic] | None:
-    """The cluster of each text; None where texts are independent."""
+    """The cluster of each text; None if texts are independent."""
     return rows["cluster"].to_numpy() if rows.height and not rows["cluster"].null_count() else None
 
 
@@ -170,7 +170,7 @@ def _measure(label: str, name: str, estimate: Estimate) -> Row:
 
 
 def _spreads(output: OutputInfo, labelled: pl.DataFrame) -> list[Row]:
-    """The scores of each of people's labels in the same equal bins."""
+    """The scores of each human label in equal-width bins shared by all labels."""
     values = labelled["value"].to_numpy()
     low = output.low if output.low is not None else float(values.min(initial=np.inf))
     high = output.high if output.high is not None else float(values.max(initial=-np.inf))
@@ -194,7 +194,7 @@ def validate(
     progress: Progress = SILENT_PROGRESS,
     **options: Unpack[ValidateOptions],
 ) -> Run:
-    """The finished run of a metric against people's labels; arguments are those of ``evenhand validate``.
+    """Compare a metric with human labels; arguments are those of ``evenhand validate``.
 
     ``human`` is a study folder, an export, or a table of texts and labels. Tables: ``validation``,
     ``confusion``, ``score_spreads``, ``best_cuts``, ``cut_curves``, ``judged``.
@@ -204,7 +204,7 @@ def validate(
 
 @checks_options
 def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateOptions]) -> LabelJob:
-    """Metric and labels read, matched and checked, so that ``plan`` can be shown before ``run``."""
+    """Read, match and check metric and labels, so that ``plan`` can be shown before ``run``."""
     settings = resolve_config(options)
     ((spec, scored_metric),) = find_metrics([metric], settings).items()
     info = scored_metric.info
@@ -219,9 +219,9 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
     if not texts["human"].count():
         reasons = Counter(texts["reason"].to_list())
         raise InputError(
-            f"no text of {labels.source} has a label that people agree on: "
+            f"no text of {labels.source} has a label on which people agree: "
             + ", ".join(f"{reason} {count}" for reason, count in reasons.items()),
-            expected="one text or more with a majority",
+            expected="at least one text with a majority",
             fix="lower --agreement or --least, or try --consensus dawid-skene",
         )
     level, seed, onto_card = settings.options["level"], settings.options["seed"], options["onto_card"]
@@ -250,7 +250,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
         lines=(
             f"label    {rule.describe()}: {label_count:,} of {texts.height:,} texts have one",
             f"metric   {spec}: {', '.join(match.output.name for match in mappings)}",
-            *(("card     the result is written onto the metric's card",) if onto_card else ()),
+            *(("card     the result is written to the metric's card",) if onto_card else ()),
         ),
         labels=labels,
         identity=identity,
@@ -265,7 +265,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
 def _score_texts(
     name: str, texts: pl.DataFrame, spec: str, metric: Metric, folder: RunFolder, progress: Progress
 ) -> tuple[pl.DataFrame, int]:
-    # One empty prompt for all: people read the text, and so does the metric.
+    # One empty prompt for all: the metric reads only the text, as people do.
     prompt = Prompt.create(name, "", groups=(), cluster="texts")
     columns = {"model": "people", "finish": "replayed", "prompt_id": prompt.id}
     rows = [
@@ -283,18 +283,18 @@ def _score_texts(
 
 
 def _warn_unmasked(texts: pl.DataFrame, spec: str, metric: Metric) -> list[str]:
-    """A warning where the metric wants group mentions masked and texts show no mask."""
-    bare = sum(not any(mask in text for mask in _MASKS) for text in texts["text"])
-    if metric.info.masking == "none" or not bare:
+    """A warning if the metric expects masked group mentions and texts have no mask."""
+    unmasked = sum(not any(mask in text for mask in _MASKS) for text in texts["text"])
+    if metric.info.masking == "none" or not unmasked:
         return []
     return [
-        f"{bare:,} of {texts.height:,} texts have no mask, and {spec} expects one: people and metric may "
+        f"{unmasked:,} of {texts.height:,} texts have no mask, but {spec} expects one: people and metric may "
         "have seen the group"
     ]
 
 
 def _exclusions(texts: pl.DataFrame, spec: str, mapping: LabelMapping, scores: pl.DataFrame) -> pl.DataFrame:
-    """What is left out, counted by reason."""
+    """Count the texts left out, by reason."""
     without = texts.filter(pl.col("human").is_null())
     labels = mapping.labels if mapping.is_complete else {}
     unmatched = [label for label in texts["human"].drop_nulls() if label in labels and labels[label] is None]
@@ -326,5 +326,5 @@ def aggregate_texts(labels: LabelSet, rule: ConsensusRule) -> pl.DataFrame:
     if clusters["cluster"].null_count() == clusters.height and not texts["text"].is_duplicated().any():
         return texts.with_columns(pl.lit(None, pl.String).alias("cluster"))
     joined = texts.join(clusters, on="item_id", how="left", maintain_order="left")
-    # A text without a cluster is one of its own, shared by those that say the same under another id.
+    # A text without a cluster is its own cluster, shared by equal texts under another id.
     return joined.with_columns(pl.coalesce("cluster", pl.lit("text ") + pl.col("text")))

@@ -1,7 +1,7 @@
-"""The web app: pages made on the server, one private link a person, no reply before an answer is on the disk.
+"""The web app: server-rendered pages, one private link per person, no reply before an answer is on disk.
 
-It works without scripts: a page is one form. With scripts the same form is sent answer by answer, in the
-same shape, to the same address.
+It works without scripts: a page is one form. With scripts, each answer is sent separately, in the same
+format, to the same address.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from evenhand.core.errors import EvenhandError, InputError
 from evenhand.core.files import asset_path
 
 MOST_BYTES: Final = 64 << 10
-"""A page of answers has a few hundred bytes."""
+"""Maximum bytes of a body; a page of answers has a few hundred."""
 RATE, BURST = 20.0, 120
-"""Requests a second, and at once, with one link, or from one address without a valid one."""
+"""Requests per second, and burst size, per link, or per address without a valid link."""
 JOIN: Final = "/join/"
 """The path of a link, before its token."""
 _MOST_CALLERS: Final = 10_000
 _FRESH: Final = 1.0
-"""Seconds for which the links read last are believed: new ones are made while the app is served."""
+"""Seconds for which links are cached: new ones are created while the app is running."""
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -57,7 +57,7 @@ HEADERS: Final = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not no-referrer: a form would then be sent with the origin "null", which tells us nothing.
+    # Not no-referrer: forms would then have the origin "null", which does not identify the sender.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -68,9 +68,9 @@ HEADERS: Final = {
 
 @dataclass
 class Links:
-    """The valid links, as ``read`` gives their digests.
+    """The digests of valid links, as returned by ``read``.
 
-    Unknown links together cost one query of the database per second.
+    All unknown links together cost one database query per second.
     """
 
     read: Callable[[], frozenset[str]]
@@ -81,13 +81,13 @@ class Links:
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def holder(self, token: str) -> str | None:
-        """The digest of a valid link; None for another."""
+        """The digest of a valid link; None for any other."""
         digest = self.digest(token)
         if digest not in self._known:
-            # Whoever comes while the links are read waits for them: at the start nobody is known.
+            # Concurrent requests wait while the links are read: at startup none are known.
             async with self._reading:
                 if self.clock() - self._since >= _FRESH:
-                    # Without a database the links read last are still valid; the app reports the error.
+                    # Without a database the cached links stay valid; the app reports the error.
                     with suppress(EvenhandError):
                         self._known = await run_in_threadpool(self.read)
                     self._since = self.clock()
@@ -95,10 +95,10 @@ class Links:
 
 
 class RequestGuard:
-    """Wraps an app: security headers on every reply, a limit on bodies, and a limit on the rate of requests.
+    """Wraps an app: adds security headers to every reply, and limits body sizes and request rates.
 
-    Each valid link has a limit of its own, whatever address it comes from; everybody else shares that of
-    their address. So no stranger holds up the people of a study, even if all come through one proxy.
+    Each valid link has its own rate limit, regardless of the address; other requests share the limit of their
+    address. So strangers cannot block the participants, even if all come through one proxy.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class RequestGuard:
         self.people, self.strangers = (RateLimiter(RATE, BURST, clock) for _ in range(2))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Forward a request, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -123,10 +123,10 @@ class RequestGuard:
         if not await self._admits(Request(scope), scope["path"]):
             handler = PlainTextResponse("Too many requests. Wait a moment.", 429, {"Retry-After": "2"})
         elif declared_length(Headers(scope=scope)) > MOST_BYTES:
-            handler = PlainTextResponse("That is too much for one page.", 413)
+            handler = PlainTextResponse("The request is too large.", 413)
         elif not scope["query_string"].isascii():
-            # Not every server refuses it, and Starlette decodes it in more than one way.
-            handler = PlainTextResponse("This address leads nowhere.", 400)
+            # Not every server refuses such a path, and Starlette decodes it in more than one way.
+            handler = PlainTextResponse("This page does not exist.", 400)
         await handler(scope, _limit_body(receive), self._add_headers(send))
 
     async def _admits(self, request: Request, path: str) -> bool:
@@ -157,7 +157,7 @@ class RateLimiter:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str) -> bool:
-        """Whether one more is allowed now."""
+        """Whether one more request is allowed now."""
         now = self.clock()
         left, since = self._left.pop(caller, (float(self.burst), now))
         left = min(float(self.burst), left + (now - since) * self.rate)
@@ -169,18 +169,18 @@ class RateLimiter:
 
 
 class RequestRefusedError(Exception):
-    """A request that is answered with an error page: status, title and text."""
+    """A request that gets an error page: status, title and text."""
 
 
 def form_token(token: str) -> str:
-    """What a form must carry: known only to a page that was rendered for the holder of the link."""
+    """The secret a form must contain: only pages rendered for the holder of the link have it."""
     return hmac.new(token.encode(), b"evenhand form", hashlib.sha256).hexdigest()
 
 
 def is_forged(request: Request, *, token: str, given: str, base: str | None = None) -> bool:
-    """Whether a post was made by another site, or for another person.
+    """Whether a POST comes from another site, or from a page of another person.
 
-    ``base`` is the address people use: a proxy in front may put another host into the request.
+    ``base`` is the public address: a proxy may change the host of the request.
     """
     if not hmac.compare_digest(form_token(token).encode(), given.encode()):
         return True
@@ -192,7 +192,7 @@ def is_forged(request: Request, *, token: str, given: str, base: str | None = No
 
 
 def _place(address: str) -> str:
-    """Host and port of an address; empty for anything else."""
+    """Host and port of a URL; empty if it is invalid."""
     try:
         return urlsplit(address).netloc
     except ValueError:
@@ -200,7 +200,7 @@ def _place(address: str) -> str:
 
 
 def client_network(address: str) -> str:
-    """The address; for IPv6 its first half, since one customer has all of the other."""
+    """The address; for IPv6 its first half, since one customer owns the whole second half."""
     try:
         known = ip_address(address)
     except ValueError:
@@ -210,9 +210,9 @@ def client_network(address: str) -> str:
 
 
 def declared_length(headers: Headers) -> int:
-    """The length of the body by its header; 0 for a header that is no number."""
+    """The Content-Length of the body; 0 if it is not a number."""
     value = headers.get("content-length", "0")
-    # Not isdigit alone, which takes a superscript for a digit; a number too long to read is beyond any limit.
+    # isdigit alone would accept superscripts; a number too long to parse exceeds any limit.
     return int(value[:19]) if value.isascii() and value.isdigit() else 0
 
 
@@ -224,7 +224,7 @@ def _limit_body(receive: Receive) -> Receive:
         message = await receive()
         read += len(message.get("body", b""))
         if read > MOST_BYTES:
-            raise RequestRefusedError(413, "That is too much for one page", "Nothing was saved.")
+            raise RequestRefusedError(413, "The request is too large", "Nothing was saved.")
         return message
 
     return limited
@@ -239,35 +239,35 @@ LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _STRANGER: Final = (
     403,
-    "This needs your private link",
-    "Open the link you were given. If it no longer works, ask whoever sent it for a new one.",
+    "You need your private link",
+    "Open the link you received. If it no longer works, ask the person who sent it for a new one.",
 )
 _FORGED: Final = (
     403,
-    "This page is no longer yours",
-    "Another link was opened in this browser, or the page was sent from elsewhere. Nothing was saved. "
+    "This page belongs to another link",
+    "Another link was opened in this browser, or the form came from another site. Nothing was saved. "
     "Open your own link again.",
 )
-_NOWHERE: Final = (404, "Nothing here", "This address leads nowhere.")
+_NOWHERE: Final = (404, "Page not found", "This page does not exist.")
 _ERROR_PAGES: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
-    ClientDisconnect: (400, "The connection was cut off", "Nothing was saved."),
+    ClientDisconnect: (400, "The connection was interrupted", "Nothing was saved."),
     DatabaseError: (
         503,
         "The study cannot be reached",
-        "The database of answers does not respond. What was saved is safe. Try again soon.",
+        "The database does not respond. Saved answers are safe. Please try again soon.",
     ),
 }
 
 
 class Visitor(NamedTuple):
-    """Somebody with a valid link."""
+    """A person with a valid link."""
 
     person: Person
     token: str
 
 
 class AnnotationApp:
-    """One study, served."""
+    """The request handlers of one study."""
 
     def __init__(self, db: Database, *, base: str | None = None) -> None:
         self.db, self.base = db, base
@@ -288,7 +288,7 @@ class AnnotationApp:
         self.templates.globals.update(study=db.study, task=db.study.task.task, version=version)
 
     async def open_link(self, request: Request) -> Response:
-        """A private link: remember it in a cookie, and go on without it in the address."""
+        """Open a private link: store it in a cookie, then redirect to a URL without it."""
         token = request.path_params["token"]
         await self._find_visitor(request, token)
         answer = RedirectResponse("/", status_code=303)
@@ -298,19 +298,19 @@ class AnnotationApp:
             max_age=_COOKIE_DAYS * 86_400,
             httponly=True,
             secure=self.secure,
-            # Not strict: the link is opened from a message, and the next page must recognise the visitor.
+            # Not strict: the link is opened from a message, and the next page needs the cookie.
             samesite="lax",
         )
         return answer
 
     async def start_page(self, request: Request) -> Response:
-        """The questions of the study, and where to begin or to continue."""
+        """The questions of the study, and a button to begin or continue."""
         visitor = await self._find_visitor(request)
         claimed = await run_in_threadpool(self.service.read_claims, visitor.person.annotator)
         return self._page("start.html.j2", visitor, begun=bool(claimed.pages))
 
     async def work_page(self, request: Request) -> Response:
-        """A page of items, or thanks where there is none."""
+        """A page of items, or the final page if none is left."""
         visitor = await self._find_visitor(request)
         number = _number(request.query_params.get("page", ""))
         page = await run_in_threadpool(self.service.next_page, visitor.person, number)
@@ -321,7 +321,7 @@ class AnnotationApp:
         return self._page("work.html.j2", visitor, work=page, missing=missing)
 
     async def save_answers(self, request: Request) -> Response:
-        """Store what was sent, all or nothing."""
+        """Store all submitted answers or none."""
         visitor = await self._find_visitor(request)
         fields = await _fields(request)
         if is_forged(request, token=visitor.token, given=fields.get("form", ""), base=self.base):
@@ -344,7 +344,7 @@ class AnnotationApp:
         number = _number(fields.get("page", ""))
         if number is None:
             return RedirectResponse("/work", status_code=303)
-        # On, or back to the same page where something is missing.
+        # Go on, or back to the same page if an answer is missing.
         is_missing = await run_in_threadpool(self.service.is_missing, visitor.person, number)
         target = f"/work?page={number}&missing=1" if is_missing else f"/work?page={number + 1}"
         return RedirectResponse(target, status_code=303)
@@ -358,7 +358,7 @@ class AnnotationApp:
         return Response(self.files[name], media_type=kind, headers={"Cache-Control": "public, max-age=86400"})
 
     async def respond_with_error(self, request: Request, error: Exception) -> Response:
-        """The page, or the JSON, for a request that is not answered."""
+        """The error page, or JSON, for a refused request."""
         pages = (page for kind, page in _ERROR_PAGES.items() if isinstance(error, kind))
         is_refusal = isinstance(error, RequestRefusedError)
         status, title, text = error.args if is_refusal else next(pages, _NOWHERE)
@@ -367,7 +367,7 @@ class AnnotationApp:
         return self._page("message.html.j2", None, status=status, title=title, text=text)
 
     async def _find_visitor(self, request: Request, token: str | None = None) -> Visitor:
-        """The holder of a link, or of the one in the cookie; refuses anybody else."""
+        """The holder of a link, by default the one in the cookie; refuses anybody else."""
         token = token if token is not None else request.cookies.get(self.cookie, "")
         person = await run_in_threadpool(participants.find_person, self.db, token) if token else None
         if person is None:
@@ -381,10 +381,10 @@ class AnnotationApp:
 
 
 def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None) -> Starlette:
-    """The app of a study.
+    """Create the app of a study.
 
-    ``host`` is where it listens and ``base`` the address people use. An app that listens to this machine
-    alone answers to local names and to ``base``, so that no other site can reach it through a browser.
+    ``host`` is the address to listen on and ``base`` the public address. An app that listens on this machine
+    only accepts local host names and ``base``, so that no other site can reach it through a browser.
     """
     app = AnnotationApp(db, base=base)
     digest = partial(participants.token_digest, db.study.id)
@@ -415,7 +415,7 @@ async def _fields(request: Request) -> dict[str, str]:
         body = (await request.body()).decode("utf-8")
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
     except ValueError as error:
-        raise _bad_request("text that cannot be read") from error
+        raise _bad_request("text that cannot be decoded") from error
 
 
 def _bad_request(what: str) -> RequestRefusedError:

@@ -1,1 +1,1 @@
-"""Collects prompts from pages, as BOLD was collected from Wikipedia."""
+"""Collects prompts from pages, as BOLD did from Wikipedia."""

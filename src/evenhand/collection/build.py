@@ -1,4 +1,4 @@
-"""``build``: a prompt suite from pages you have, as BOLD was collected from Wikipedia."""
+"""``build``: collects a prompt suite from your own pages, as BOLD did from Wikipedia."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_
 from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 PART = 2000
-"""Pages between two commits."""
+"""Pages per commit."""
 _PROMPTS = {name: pl.Int64 if name in ("sentence", "byte") else pl.String for name in CollectedPrompt._fields}
 _PLACE = ["domain", "group", "key", "wiki"]
-"""What no two prompts share; ``idx`` counts the sentences of the first three."""
+"""The unique key of a prompt; ``idx`` numbers the sentences with the same first three fields."""
 _LINKS = {"list": pl.String, "title": pl.String}
 _REJECTED = {"domain": pl.String, "group": pl.String, "reason": pl.String, "count": pl.Int64}
 
@@ -48,28 +48,28 @@ class CollectionResult:
     folder: Path
     pages: int = 0
     prompts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Prompts by domain and group."""
+    """Number of prompts by domain and group."""
     rejected: Counter[str] = field(default_factory=Counter)
-    """Sentences of the groups' pages that were not taken, by reason."""
+    """Number of rejected sentences on the groups' pages, by reason."""
     problems: Sequence[ReadProblem] = ()
-    """What could not be read, and where."""
+    """Read errors, with their location."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionJob:
-    """A collection with everything checked."""
+    """A collection whose inputs were checked."""
 
     sources: tuple[TextSource, ...]
     groups: GroupRules
     one_page: bool
-    """Whether a plain text file is one page."""
+    """Whether each plain text file is one page."""
     identity: Mapping[str, Json]
     folder: Path
     command: str
     fresh: bool
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The plan to show before the run starts."""
         size = sum(source.size for source in self.sources)
         domains = dict.fromkeys(rule.domain for rule in self.groups.rules)
         lines = (
@@ -80,7 +80,7 @@ class CollectionJob:
         return RunPlan("build bold", lines, self.folder)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> CollectionResult:
-        """Collect, or go on with a collection that was stopped."""
+        """Collect, or resume an interrupted collection."""
         result = CollectionResult(self.folder)
         with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
             folder.manifest.update(command=self.command, name="bold", warnings=[])
@@ -98,7 +98,7 @@ class CollectionJob:
         return result
 
     def _collect(self, folder: RunFolder, progress: Progress, result: CollectionResult) -> None:
-        """Collect what is missing, then write one ``.jsonl`` per domain."""
+        """Collect missing parts, then write one ``.jsonl`` per domain."""
         groups = self._with_lists(folder, progress)
         keys, problems = list[str](), list[ReadProblem]()
         with progress.step("collecting", sum(source.size for source in self.sources)) as advance:
@@ -114,7 +114,7 @@ class CollectionJob:
         self._write(folder, keys, result)
 
     def _with_lists(self, folder: RunFolder, progress: Progress) -> GroupRules:
-        """The groups with the pages that list pages link to, which a first pass over dumps finds."""
+        """The groups with the pages that list pages link to, found in a first pass over dumps."""
         dumps = [source for source in self.sources if source.format == "mediawiki"]
         lists = self.groups.lists
         if not dumps or not lists:
@@ -139,7 +139,7 @@ class CollectionJob:
             folder.read_shards(stage, keys).collect() if keys else pl.DataFrame(schema=schema)
             for stage, schema in (("prompts", _PROMPTS), ("rejected", _REJECTED))
         )
-        # The same sentence may stand on a page twice, or in two files.
+        # The same sentence may occur twice on a page, or in two files.
         different = prompts.unique(_PLACE, keep="first", maintain_order=True)
         if repeated := prompts.height - different.height:
             result.rejected["repeated"] += repeated
@@ -160,7 +160,7 @@ class CollectionJob:
 def _commit(
     key: str, part: Sequence[SourcePage], groups: GroupRules, folder: RunFolder, source: TextSource
 ) -> None:
-    """Collect a part that is not there yet."""
+    """Collect a part that does not exist yet."""
     if folder.has_shard("prompts", key) and folder.has_shard("rejected", key):
         return
     results = [collect_prompts(page, groups) for page in part]
@@ -176,7 +176,7 @@ def _commit(
 def build(
     suite: str = "bold", *, progress: Progress = SILENT_PROGRESS, **options: Unpack[BuildOptions]
 ) -> CollectionResult:
-    """The folder of a suite collected from pages, with the sentences that were taken and left out, counted.
+    """Collect a suite from pages; return its folder and counts of accepted and rejected sentences.
 
     Arguments are those of ``evenhand build``. ``suite`` is ``bold``: the rules of its sections 3.2 and 3.3.
     """
@@ -185,15 +185,15 @@ def build(
 
 @checks_options
 def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJob:
-    """A collection with everything found and checked, so that ``plan`` can be shown before ``run``."""
+    """Find and check all inputs, so that ``plan`` can be shown before ``run``."""
     if suite != "bold":
-        raise InputError(f"there is nothing named {suite!r} to build", expected="bold", fix="use bold")
+        raise InputError(f"unknown suite {suite!r}", expected="bold", fix="use bold")
     given, dump = options["pages"], options["dump"]
     if (given is None) == (dump is None):
         raise InputError(
-            "no pages were named" if dump is None else "both --pages and --dump were given",
+            "no pages were given" if dump is None else "both --pages and --dump were given",
             expected="--pages FOLDER or FILE (plain text, WikiExtractor's files), or --dump FILE.xml[.bz2]",
-            fix="name one of them",
+            fix="give one of them",
         )
     if dump is not None:
         paths: list[Path | str] = [dump]
@@ -201,7 +201,7 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJ
         paths = [given] if isinstance(given, Path | str) else list(given or ())
     sources, missing = find_sources(paths)
     if missing:
-        raise InputError(f"{missing[0].file} is not there", expected="files and folders", fix="check it")
+        raise InputError(f"{missing[0].file} does not exist", expected="a file or folder", fix="check it")
     groups_file = Path(options["groups"] or asset_path("suites", "bold_groups.toml"))
     one_page = dump is None and all(Path(path).is_dir() for path in paths)
     identity: dict[str, Json] = {
@@ -211,7 +211,7 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJ
         "one_page": one_page,
     }
     return CollectionJob(
-        # A dump, whatever its name ends in.
+        # A dump, whatever its extension.
         sources=tuple(
             replace(source, format="mediawiki") if dump is not None else source for source in sources
         ),
@@ -225,22 +225,22 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJ
 
 
 def write_card(result: CollectionResult, sources: Sequence[TextSource]) -> str:
-    """A card in Markdown: what was read, what was taken, what was left out and why."""
-    taken = [f"| {domain} | {group} | {n:,} |" for (domain, group), n in sorted(result.prompts.items())]
-    left = [f"| {reason} | {why} | {result.rejected[reason]:,} |" for reason, why in REASONS.items()]
+    """Write a card in Markdown: pages read, sentences accepted, and sentences rejected by reason."""
+    accepted = [f"| {domain} | {group} | {n:,} |" for (domain, group), n in sorted(result.prompts.items())]
+    rejected = [f"| {reason} | {why} | {result.rejected[reason]:,} |" for reason, why in REASONS.items()]
     problems = [f"- {item.file}, byte {item.byte}: {item.reason}" for item in result.problems]
     return "\n".join(
         (
-            "# A suite collected as BOLD was",
+            "# A suite collected with BOLD's method",
             "",
             f"{result.prompts.total():,} prompts from {result.pages:,} pages of {len(sources):,} files. "
             "Use it with `--suite bold-subset:FOLDER`; the sentences are its human baseline "
             "(`evenhand audit wikipedia --suite bold-subset:FOLDER`).",
             "",
-            *("| domain | group | prompts |", "| --- | --- | ---: |", *taken),
+            *("| domain | group | prompts |", "| --- | --- | ---: |", *accepted),
             "",
-            *("| left out | because | sentences |", "| --- | --- | ---: |", *left),
+            *("| rejected | reason | sentences |", "| --- | --- | ---: |", *rejected),
             "",
-            *(("Not read:", "", *problems, "") if problems else ()),
+            *(("Read errors:", "", *problems, "") if problems else ()),
         )
     )

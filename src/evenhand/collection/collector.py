@@ -1,6 +1,6 @@
-"""From a page to prompts: which groups it speaks of, which of its sentences are taken, and why not.
+"""From a page to prompts: matches groups, accepts sentences, and gives reasons for rejected ones.
 
-Which pages speak of which group is a TOML file, ours (after BOLD's A.1) or the user's.
+A TOML file, ours (after BOLD's A.1) or the user's, defines which pages belong to which group.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from evenhand.core.toml import StrictModel, read_model
 from evenhand.text.sentences import cut_first_sentence, split_sentences
 
 EARLY_WORDS: Final = 8
-"""The term is among the first eight words."""
+"""The term must be among the first eight words."""
 WORDS_KEPT: Final = 5
-"""Words of a prompt that are not part of the term."""
+"""Words of a prompt besides the term."""
 SHORTEST_SENTENCE: Final = 9
-"""Words a sentence needs: eight or fewer are too short."""
+"""Minimum words of a sentence: eight or fewer are too short."""
 
 Reason = Literal[
     "short", "incomplete", "no_early_term", "nothing_left", "no_person", "about_person", "repeated"
 ]
 REASONS: Final[dict[Reason, str]] = {
     "short": "eight words or fewer",
-    "incomplete": "no full stop, question or exclamation mark at its end: a heading, a list, a cut",
+    "incomplete": "no full stop, question or exclamation mark at the end: a heading, a list, or truncated",
     "no_early_term": "the term is not among the first eight words",
     "nothing_left": "the prompt would be the whole sentence",
     "no_person": "gender and race: the page is not about a person",
     "about_person": "the other domains: the page is about a person",
-    "repeated": "the sentence was taken for this entity and group before",
+    "repeated": "the sentence was already accepted for this entity and group",
 }
-"""Why a sentence is not taken, in the order of the checks."""
+"""Reasons for rejecting a sentence, in the order of the checks."""
 
 _WORD = re.compile(r"\S+")
 _END = re.compile(r"[.!?…][\"'”’)\]»]*\Z")
 
 
 class PromptCut(NamedTuple):
-    """A prompt, or why there is none."""
+    """A prompt, or the reason why there is none."""
 
     prompt: str | None
     reason: Reason | None = None
 
 
 def compile_term(words: str, *, person: bool = False) -> re.Pattern[str]:
-    """What finds the words a page is about in its sentences.
+    """A pattern for the topic of a page in its sentences.
 
-    A person's name is matched as it is written, every other term in any case and with a plural ending; both
-    as whole words.
+    A person's name is matched as written, any other term in any case and with a plural ending; both as whole
+    words.
     """
     spelled = r"\s+".join(map(re.escape, words.split()))
     ending = "" if person else "(?:s|es)?"
@@ -65,7 +65,7 @@ def compile_term(words: str, *, person: bool = False) -> re.Pattern[str]:
 
 
 def cut_prompt(sentence: str, term: re.Pattern[str]) -> PromptCut:
-    """The beginning of a sentence up to its fifth word that is not part of the term, and at least the term.
+    """The beginning of a sentence up to its fifth word outside the term, including the whole term.
 
     >>> cut_prompt("An animator is an artist who makes many images.", compile_term("Animator")).prompt
     'An animator is an artist who'
@@ -108,7 +108,7 @@ _ROLE = re.compile(rf"\b(?:{'|'.join(_ROLES.split())})\b", re.IGNORECASE)
 
 
 _OPENING = 2000
-"""Characters of a page in which its first sentence is searched for."""
+"""Characters of a page searched for its first sentence."""
 _SUBJECT = re.compile(
     r"(?:The |An? )?[\"“]?(?P<subject>[^\"”(,]{2,80}?)[\"”]?"
     r"(?=\s*\(|,|\s+(?:is|was|are|were|refers to|may refer to)\b)"
@@ -121,7 +121,7 @@ _LONGEST_TITLE = 1000
 
 
 def looks_like_name(title: str) -> bool:
-    """Whether words are spelled as a full name: two to five, capitalised but for particles, no digit.
+    """Whether a title looks like a full name: two to five words, capitalised except particles, no digit.
 
     >>> looks_like_name("Ann von Roe"), looks_like_name("Actress"), looks_like_name("List of actors")
     (True, False, False)
@@ -139,16 +139,16 @@ def looks_like_name(title: str) -> bool:
 def is_person(title: str, first_sentence: str, categories: Sequence[str] = ()) -> bool:
     """Whether a page is about one person.
 
-    Its title must be spelled as a name. Where the page has categories they decide ("1950 births", "Living
-    people"); else the first sentence must begin with the name's first word and give dates of birth or death,
-    or say that the person is or was somebody of a role.
+    Its title must look like a name. If the page has categories, they decide ("1950 births", "Living people");
+    otherwise the first sentence must begin with the name's first word and give dates of birth or death, or
+    state a role of the person.
     """
     if not looks_like_name(title):
         return False
     if categories:
         return any(_CATEGORY.search(category) for category in categories)
     if not first_sentence.lstrip("\"“' ").startswith(title.split()[0]):
-        return False  # "The American Mafia is a criminal society": people have no article
+        return False  # "The American Mafia is a criminal society": names of people have no article
     if _DATES.search(first_sentence):
         return True
     verb = _IS.search(first_sentence)
@@ -166,21 +166,21 @@ class CollectedPrompt(NamedTuple):
     """The whole sentence."""
     page: str
     sentence: int
-    """Its number on the page, from 1."""
+    """The number of the sentence on the page, from 1."""
     byte: int
-    """Where the page begins in its file, unpacked."""
+    """Byte offset of the page in its uncompressed file."""
 
 
 class PageResult(NamedTuple):
-    """What a page gave."""
+    """The prompts and rejected sentences of a page."""
 
     prompts: list[CollectedPrompt]
     rejected: Counter[tuple[str, str, str]]
-    """Sentences left out, by domain, group and reason."""
+    """Number of rejected sentences by domain, group and reason."""
 
 
 def collect_prompts(page: SourcePage, groups: GroupRules) -> PageResult:
-    """The prompts of a page, and its other sentences counted by why they are not."""
+    """Collect the prompts of a page, and count its other sentences by reason for rejection."""
     result = PageResult([], Counter())
     categories = page_categories(page)
     opening = "" if page.is_wikitext else cut_first_sentence(page.text[:_OPENING].lstrip())
@@ -217,9 +217,9 @@ def find_subject(sentence: str) -> str:
 
 
 def split_page(text: str) -> list[str]:
-    """The sentences of a page; a line end also ends one.
+    """The sentences of a page; a line break also ends a sentence.
 
-    Dates of birth and death in brackets are dropped, as in the published sentences: they would be the prompt.
+    Dates of life in brackets are removed, as in the published sentences: they would fill the prompt.
     """
     plain = _IN_BRACKETS.sub(lambda match: "" if _BRACKETED_DATES.search(match[1]) else match[0], text)
     lines = (line.strip() for line in plain.split("\n"))
@@ -227,7 +227,7 @@ def split_page(text: str) -> list[str]:
 
 
 def normalise_title(title: str) -> str:
-    """A title in the one spelling in which titles are compared.
+    """A title in the canonical spelling used to compare titles.
 
     >>> normalise_title("List_of_Asian_Americans ")
     'list of asian americans'
@@ -240,29 +240,29 @@ _Title = Annotated[Words, AfterValidator(normalise_title)]
 
 
 class GroupRule(StrictModel):
-    """One group and how its pages are recognised; each key is one way, and one is enough."""
+    """One group and the criteria for its pages; a page that meets any one of them matches."""
 
     domain: Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$")]
     name: Words
     person: bool = False
-    """True takes pages about people only, and sentences with the person's name."""
+    """If true, only pages about people count, and only sentences with the person's name."""
     lists: frozenset[_Title] = frozenset()
     """Pages whose list items link to the group's pages."""
     categories: frozenset[_Title] = frozenset()
     titles: frozenset[_Title] = frozenset()
     title_words: tuple[_Title, ...] = ()
-    """Words of which one is in the title."""
+    """Words, one of which must be in the title."""
     openings: tuple[_Title, ...] = ()
-    """For text without links or categories: phrases of which one is in the page's first sentence."""
+    """For text without links or categories: phrases, one of which must be in the first sentence."""
 
     @cached_property
     def title_pattern(self) -> re.Pattern[str] | None:
-        """Finds a title word; None where there is none."""
+        """A pattern for the title words; None if there are none."""
         return _any_of(self.title_words)
 
     @cached_property
     def opening_pattern(self) -> re.Pattern[str] | None:
-        """Finds an opening; None where there is none."""
+        """A pattern for the openings; None if there are none."""
         return _any_of(self.openings)
 
 
@@ -271,19 +271,19 @@ class _File(StrictModel):
 
 
 class GroupRules(NamedTuple):
-    """The groups of a collection, and the pages that list pages link to."""
+    """The groups of a collection, and the links of list pages."""
 
     rules: tuple[GroupRule, ...]
     linked_titles: Mapping[str, Collection[str]] = {}
-    """Title of a list page to the titles it links to, all normalised."""
+    """Linked titles by the title of a list page, all normalised."""
 
     @property
     def lists(self) -> frozenset[str]:
-        """The list pages the rules name."""
+        """The list pages named in the rules."""
         return frozenset(chain.from_iterable(rule.lists for rule in self.rules))
 
     def match_groups(self, title: str, first_sentence: str, categories: Sequence[str]) -> list[GroupRule]:
-        """The groups a page belongs to."""
+        """The groups to which a page belongs."""
         title, named = normalise_title(title), set(map(normalise_title, categories))
         opening = "" if categories else first_sentence.casefold()
         linked = {name for name, titles in self.linked_titles.items() if title in titles}
@@ -299,15 +299,15 @@ class GroupRules(NamedTuple):
 
 
 def read_groups(source: Path) -> GroupRules:
-    """The groups of a file."""
+    """Read the groups from a file."""
     expected = "[[groups]] with domain, name and one of lists, categories, titles, title_words, openings"
-    fix = "`evenhand build --help` names the page that shows one"
+    fix = "`evenhand build --help` links to a page with an example"
     rules = read_model(source, _File, expected=expected, fix=fix).groups
     names = Counter((rule.domain, rule.name) for rule in rules)
     problems = [f"the group {'/'.join(name)} occurs twice" for name, count in names.items() if count > 1]
     problems += [f"the name {name} is reserved" for _, name in names if name in RESERVED_GROUPS]
     if not rules:
-        problems = ["there is no group"]
+        problems = ["no group is defined"]
     for problem in problems:
         raise InputError(f"{source.name}: {problem}", expected=expected, fix=fix)
     return GroupRules(rules)

@@ -1,4 +1,4 @@
-"""Pages as a stream: plain text, what WikiExtractor writes, MediaWiki XML dumps."""
+"""Streams of pages: plain text, WikiExtractor output, MediaWiki XML dumps."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _NAMESPACE = re.compile(r"^(?:File|Image|Category|Help|Wikipedia|Template|Portal
 
 
 class SourcePage(NamedTuple):
-    """A page, its markup still in it where it has any."""
+    """A page, including any markup."""
 
     title: str
-    """Empty where the source gives none."""
+    """Empty if the source has none."""
     text: str
     byte: int
-    """Where it begins in the unpacked file."""
+    """Byte offset in the uncompressed file."""
     is_wikitext: bool = False
 
 
 def read_pages(
     source: TextSource, report: Report, *, is_page: bool = False, advance: Callable[[int], None] | None = None
 ) -> Iterator[SourcePage]:
-    """The pages of a file; a file that is cut or damaged gives what can be read, and says where it stops.
+    """Read the pages of a file; truncated or damaged files yield the readable pages and a report.
 
     Args:
-        source: The file. ``.xml`` is a MediaWiki dump, ``.jsonl`` what WikiExtractor writes with ``--json``,
-            any other text that begins with ``<doc`` what it writes without, else plain text.
-        report: Takes what was wrong.
-        is_page: Plain text is one page with the file's name as its title; else pages are separated by an
-            empty line and have no titles.
-        advance: Called after each page with the stored bytes of the file that were read since the last.
+        source: The file. ``.xml`` is a MediaWiki dump, ``.jsonl`` the output of WikiExtractor with
+            ``--json``, any text that begins with ``<doc`` its output without, anything else plain text.
+        report: Called with each problem.
+        is_page: Whether plain text is one page with the file's name as its title; otherwise pages are
+            separated by an empty line and have no titles.
+        advance: Called after each page with the bytes read from the stored file since the last call.
     """
 
     def fault(byte: int | None, reason: str) -> None:
@@ -71,11 +71,11 @@ def read_pages(
                     position = raw.tell()
         except READ_ERRORS as error:
             message = str(error) or type(error).__name__
-            fault(lines.byte, f"cannot be read on: {message}; all pages before it were")
+            fault(lines.byte, f"cannot be read further: {message}; all earlier pages were read")
 
 
 def plain_text(page: SourcePage) -> str:
-    """The text a reader of the page sees: no templates, tables, notes, pictures or headings."""
+    """The visible text of a page, without templates, tables, notes, pictures and headings."""
     if not page.is_wikitext:
         return page.text
     mwparserfromhell = require_library("mwparserfromhell", "a MediaWiki dump")
@@ -88,14 +88,14 @@ def plain_text(page: SourcePage) -> str:
         ),
     ]
     for node in unseen:
-        # It may have been inside another that is gone already.
+        # It may have been inside another node that was already removed.
         with suppress(ValueError):
             code.remove(node)
     return str(code.strip_code(normalize=True, collapse=True))
 
 
 def page_categories(page: SourcePage) -> tuple[str, ...]:
-    """The categories a page of a dump names."""
+    """The categories of a page in a dump."""
     if not page.is_wikitext:
         return ()
     names = re.findall(r"\[\[\s*Category\s*:\s*([^\]|]+)", page.text, re.IGNORECASE)
@@ -109,7 +109,7 @@ def linked_titles(page: SourcePage) -> tuple[str, ...]:
 
 
 class _Lines:
-    """The lines of a file, and how many bytes they had."""
+    """The lines of a file, and the number of bytes read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -141,21 +141,21 @@ def _read(lines: _Lines, source: TextSource, fault: _Fault, *, is_page: bool) ->
 
 
 def _dump(lines: _Lines, fault: _Fault) -> Iterator[SourcePage]:
-    """Pages of a dump, one at a time; a cut or damaged one costs that page alone."""
+    """Pages of a dump, one at a time; a truncated or damaged page does not affect the others."""
     block: list[bytes] = []
     begin, size = 0, 0
     for start, line in lines:
-        # Several pages may share a line where another tool has written the dump.
+        # Several pages may share a line in dumps written by other tools.
         for piece in _TAG.split(line):
             if piece == b"<page>":
                 if block:
-                    fault(begin, "a page has no end and was left out")
+                    fault(begin, "a page has no end tag and was skipped")
                 block, begin, size = [piece], start, 0
             elif block:
                 block.append(piece)
                 size += len(piece)
             if size > _LONGEST_PAGE:
-                fault(begin, "a page is longer than 64 MiB and was left out")
+                fault(begin, "a page is longer than 64 MiB and was skipped")
                 block, size = [], 0
             if block and piece == b"</page>":
                 page = _element(b"".join(block), begin, fault)
@@ -163,14 +163,14 @@ def _dump(lines: _Lines, fault: _Fault) -> Iterator[SourcePage]:
                 if page is not None:
                     yield page
     if block:
-        fault(begin, "the dump is cut inside a page; all pages before it were read")
+        fault(begin, "the dump ends inside a page; all earlier pages were read")
 
 
 def _element(xml: bytes, byte: int, fault: _Fault) -> SourcePage | None:
     try:
         page = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
-        fault(byte, f"a page is not XML and was left out: {error}")
+        fault(byte, f"a page is not valid XML and was skipped: {error}")
         return None
     if page.findtext("ns", "0").strip() != "0" or page.find("redirect") is not None:
         return None
@@ -186,18 +186,18 @@ def _json_lines(lines: _Lines, fault: _Fault) -> Iterator[SourcePage]:
             row = json.loads(line)
             page = SourcePage(str(row["title"]), str(row["text"]), start)
         except (ValueError, KeyError, TypeError, RecursionError):
-            fault(start, "a line is no JSON object with title and text; left out")
+            fault(start, "a line is not a JSON object with title and text and was skipped")
             continue
         yield page
 
 
 def _documents(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[SourcePage]:
-    """WikiExtractor's ``<doc title="...">`` to ``</doc>``; its first line repeats the title."""
+    """WikiExtractor's pages from ``<doc title="...">`` to ``</doc>``; the first line repeats the title."""
     title, begin, block = b"", 0, list[bytes]()
     for start, line in rows:
         if match := _DOC.match(line.lstrip()):
             if title:
-                fault(begin, "a page has no end and was left out")
+                fault(begin, "a page has no end tag and was skipped")
             title, begin, block = match[1], start, []
         elif line.strip() == b"</doc>":
             name = html.unescape(_decode(title, begin, fault))
@@ -207,7 +207,7 @@ def _documents(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[Sou
         else:
             block.append(line)
     if title:
-        fault(begin, "the file is cut inside a page; all pages before it were read")
+        fault(begin, "the file ends inside a page; all earlier pages were read")
 
 
 def _paragraphs(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[SourcePage]:
@@ -222,5 +222,5 @@ def _decode(text: bytes, byte: int, fault: _Fault) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError:
-        fault(byte, "a page is not UTF-8 throughout; what is not is shown as \ufffd")
+        fault(byte, "a page is not valid UTF-8; invalid bytes become \ufffd")
         return text.decode("utf-8", "replace")

@@ -1,1 +1,1 @@
-"""generation."""
+"""Text generation: engines, caches, decoders, sampling and scheduling."""

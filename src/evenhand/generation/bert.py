@@ -1,7 +1,7 @@
 """BERT, RoBERTa and DistilBERT as masked language models: plain torch over tensors in the Hub's layout.
 
-One place of each row is wanted, so the last layer's query and everything after it, above all the output
-table, are computed there alone; the other places of that layer give only their keys and values.
+Only one position of each row is needed, so the last layer's query and everything after it, above all the
+output projection, are computed for that position; other positions only provide keys and values in that layer.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _RENAMED: Final[Mapping[Family, Mapping[str, str]]] = {
         "cls.predictions": "vocab_projector",
     },
 }
-"""The parts of BERT's names of weights, and what another family calls them; the first that fits counts."""
+"""Parts of BERT's weight names, and their names in another family; the first match counts."""
 _OLD: Final = {"weight": "gamma", "bias": "beta"}
-"""Names of a norm's weights in the first checkpoints, still on the Hub."""
+"""Names of a norm's weights in the first checkpoints, which are still on the Hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ class BertShape:
     family: Family
     vocabulary: int
     context: int
-    """The longest row; RoBERTa's first positions stand for padding and are not counted."""
+    """The maximum row length; RoBERTa's first positions are padding and are not counted."""
     layers: int
     width: int
     heads: int
     epsilon: float = 1e-12
     offset: int = 0
-    """The position of a row's first token in the table."""
+    """The index of the first token in the position embeddings."""
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> BertShape | None:
-        """The shape a ``config.json`` describes, or None if it is not one of the plain three."""
+        """The shape in a ``config.json``, or None if it is not a plain model of these three families."""
         family = config.get("model_type")
         distil = family == "distilbert"
         plain = (
@@ -92,7 +92,7 @@ class BertShape:
 
 
 class BertLayerWeights(NamedTuple):
-    """One layer; the query apart from key and value, as the last layer needs it at a single place."""
+    """One layer; the query is separate from key and value: the last layer needs it at one position only."""
 
     query: PackedLinear
     key_value: PackedLinear
@@ -108,7 +108,7 @@ class BertWeights(NamedTuple):
 
     words: Tensor
     positions: Tensor
-    """With the vector of the only segment added."""
+    """Position embeddings plus the embedding of the only segment."""
     norm: LayerNormWeights
     layers: tuple[BertLayerWeights, ...]
     head: PackedLinear
@@ -119,7 +119,7 @@ class BertWeights(NamedTuple):
 def load_weights(
     shape: BertShape, tensors: Mapping[str, Tensor], *, device: torch.device, dtype: torch.dtype
 ) -> BertWeights:
-    """The weights of a state dict in the Hub's names; the names of other heads are ignored."""
+    """Load weights from a state dict with the Hub's names; the weights of other heads are ignored."""
     renamed = _RENAMED[shape.family]
     reader = _Reader(tensors, f"{shape.family}.", device, dtype, shape.epsilon, renamed)
     words = reader.table("embeddings.word_embeddings.weight", shape.vocabulary, shape.width)
@@ -128,7 +128,7 @@ def load_weights(
     )[shape.offset :]
     if shape.family != "distilbert":
         positions = positions + reader.tensor("embeddings.token_type_embeddings.weight")[0]
-    # Most models share their input table; one that does not stores its own.
+    # Most models tie input and output embeddings; untied ones store their own.
     decoder = "cls.predictions.decoder.weight"
     is_own = any(name in tensors for name in reader.spellings(decoder))
     table = reader.tensor(decoder) if is_own else words
@@ -145,7 +145,7 @@ def load_weights(
 
 @dataclass(frozen=True, slots=True)
 class _Reader(WeightReader):
-    """Lays the weights out for running."""
+    """Arranges the weights for inference."""
 
     renamed: Mapping[str, str]
 
@@ -156,7 +156,7 @@ class _Reader(WeightReader):
         return (name, f"{stem}.{_OLD.get(last, last)}")
 
     def linear(self, *names: str) -> PackedLinear:
-        """One product for all the names, their outputs side by side."""
+        """One linear layer for all the names, with concatenated outputs."""
         weight = torch.cat([self.tensor(f"{name}.weight") for name in names])
         return PackedLinear(weight, torch.cat([self.tensor(f"{name}.bias") for name in names]))
 
@@ -179,13 +179,13 @@ def _size(config: Mapping[str, object], name: str, default: int) -> int:
 
 
 class Bert:
-    """A BERT-like model ready to run: a ``MaskedEngine``.
+    """A BERT-like model ready for inference: a ``MaskedEngine``.
 
     Args:
         shape: Its sizes.
-        tensors: Its weights under the Hub's names; the names of other heads are ignored.
-        device: Where it runs.
-        dtype: What it computes in; logits are float32 always.
+        tensors: Its weights under the Hub's names; the weights of other heads are ignored.
+        device: The device it runs on.
+        dtype: The dtype of the computation; logits are always float32.
     """
 
     def __init__(
@@ -203,12 +203,12 @@ class Bert:
 
     @property
     def context(self) -> int:
-        """The longest row in tokens."""
+        """The maximum row length in tokens."""
         return self.shape.context
 
     @torch.no_grad()
     def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
-        """What may stand at one place of each row, rows x vocabulary in float32."""
+        """The logits at one position of each row, rows x vocabulary in float32."""
         weights, layout = self._weights, _Layout.of(tokens, lengths)
         columns = torch.arange(tokens.shape[1], device=self.device).expand_as(tokens)
         x = F.embedding(layout.pack(tokens), weights.words) + weights.positions[layout.pack(columns)]
@@ -219,14 +219,14 @@ class Bert:
         return weights.decoder(weights.head_norm(F.gelu(weights.head(x)))).float()
 
     def _run_everywhere(self, layer: BertLayerWeights, x: Tensor, layout: _Layout) -> Tensor:
-        """The layer's output at every place."""
+        """The layer's output at every position."""
         query = self._heads(layout.spread(layer.query(x)))
         return _finish_layer(layer, x, layout.pack(self._attend(query, layer.key_value(x), layout)))
 
     def _run_at_positions(
         self, layer: BertLayerWeights, x: Tensor, layout: _Layout, places: Tensor
     ) -> Tensor:
-        """The layer's output at one place of each row."""
+        """The layer's output at one position of each row."""
         states = layout.spread(x)[torch.arange(layout.rows, device=self.device), places]
         query = self._heads(layer.query(states)[:, None])
         return _finish_layer(layer, states, self._attend(query, layer.key_value(x), layout)[:, 0])
@@ -247,20 +247,20 @@ def _finish_layer(layer: BertLayerWeights, x: Tensor, mixed: Tensor) -> Tensor:
 
 
 class _Layout(NamedTuple):
-    """Rows laid end to end: on a CPU padding would cost as much as text, and only attention needs rows."""
+    """Packed rows: on a CPU padding would cost as much as text, and only attention needs separate rows."""
 
     rows: int
     columns: int
     cells: Tensor | None
-    """Where the tokens lie among rows x columns; None where all cells are computed."""
+    """Indices of the tokens among rows x columns; None if all cells are computed."""
     mask: Tensor | None
-    """False where a row has ended, rows x 1 x 1 x columns; None where every row is full."""
+    """The attention mask, False for padding, rows x 1 x 1 x columns; None if no row is padded."""
 
     @classmethod
     def of(cls, tokens: Tensor, lengths: Tensor) -> _Layout:
         rows, columns = tokens.shape
         there = torch.arange(columns, device=tokens.device) < lengths[:, None]
-        # An accelerator has room to spare, and would have to be waited for.
+        # A GPU has capacity to spare, and packing would need a synchronisation.
         if tokens.device.type != "cpu":
             return cls(rows, columns, None, there[:, None, None])
         if there.all():
@@ -268,12 +268,12 @@ class _Layout(NamedTuple):
         return cls(rows, columns, there.flatten().nonzero()[:, 0], there[:, None, None])
 
     def pack(self, padded: Tensor) -> Tensor:
-        """Rows x columns (x width) end to end."""
+        """Pack rows x columns (x width)."""
         cells = padded.flatten(0, 1)
         return cells if self.cells is None else cells.index_select(0, self.cells)
 
     def spread(self, packed: Tensor) -> Tensor:
-        """States end to end as rows x columns x width, zero where a row has ended."""
+        """Unpack states to rows x columns x width, with zeros as padding."""
         if self.cells is not None:
             empty = packed.new_zeros((self.rows * self.columns, packed.shape[1]))
             packed = empty.index_copy_(0, self.cells, packed)

@@ -1,7 +1,7 @@
-"""A step over static tensors, captured once and then replayed: one launch instead of hundreds.
+"""CUDA graphs: a step over static tensors is captured once and replayed with one launch, not hundreds.
 
-On a CPU nothing is captured and the step is called as it is, so that everything but the capture itself is the
-same there, and tested there.
+On a CPU nothing is captured and the step is called directly, so that everything except the capture itself can
+be tested there.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ _WARM_UPS: Final = 2
 
 
 class GraphCaptureError(Exception):
-    """A step that a graph cannot hold; the caller goes on without."""
+    """A step cannot be captured; the caller continues without a graph."""
 
 
 class GraphCapture(Protocol):
-    """Turns a step into something that repeats it."""
+    """Turns a step into a function that repeats it."""
 
     def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-        """What repeats the step, whose results stay in one place; ``state`` is what a step changes."""
+        """A function that repeats the step with results in fixed memory; a step changes ``state``."""
         ...
 
 
 def capture_for(device: torch.device) -> GraphCapture:
-    """The way to capture a step on a device."""
+    """The capture function for a device."""
     return CudaGraphCapture() if device.type == "cuda" else run_eagerly
 
 
 def run_eagerly(step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-    """The step itself."""
+    """The step itself, without capture."""
     return step
 
 
 class CudaGraphCapture:
-    """Captures CUDA graphs that share one memory pool: each ends before another is replayed."""
+    """Captures CUDA graphs that share one memory pool: each ends before the next is replayed."""
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-        """A function that replays the step; an error if a graph cannot hold it or memory does not suffice."""
+        """A function that replays the step; an error if it cannot be captured or memory runs out."""
         before, stream = [cells.clone() for cells in state], torch.cuda.current_stream()
         try:
             _warm_up(step)
@@ -57,7 +57,7 @@ class CudaGraphCapture:
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 outputs = step()
         except Exception as error:
-            # A capture that fails may leave its own stream behind.
+            # A failed capture may leave its own stream current.
             torch.cuda.set_stream(stream)
             if any(map(is_out_of_memory, _chain(error))):
                 raise torch.OutOfMemoryError(str(error)) from error
@@ -74,25 +74,25 @@ class CudaGraphCapture:
 
 
 class AsyncTokenCopy:
-    """Brings tokens from a device while it works on; those of the last two steps can be read."""
+    """Copies tokens from a device asynchronously; those of the last two steps can be read."""
 
     def __init__(self, most: int, device: torch.device) -> None:
-        # Only memory that is pinned can be written to while this process goes on.
+        # Only copies to pinned memory are asynchronous.
         self._is_cuda = device.type == "cuda"
         self._cells = deque(torch.zeros(most, dtype=torch.long, pin_memory=self._is_cuda) for _ in range(2))
 
     def __call__(self, tokens: Tensor) -> Callable[[], list[int]]:
-        """What waits for these tokens, and for nothing ordered after them, and reads them."""
+        """A function that waits for these tokens only, not for later work, and reads them."""
         self._cells.rotate()
         cells = self._cells[0][: len(tokens)]
         cells.copy_(tokens, non_blocking=True)
         if not self._is_cuda:
             return cells.tolist
-        arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        arrived.record()
+        copy_done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        copy_done.record()
 
         def read() -> list[int]:
-            arrived.synchronize()
+            copy_done.synchronize()
             tokens: list[int] = cells.tolist()
             return tokens
 
@@ -100,7 +100,7 @@ class AsyncTokenCopy:
 
 
 def _warm_up(step: Callable[[], object]) -> None:
-    """Let libraries choose and compile what they need, which a capture does not allow."""
+    """Let libraries select and compile kernels, which is not allowed during capture."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     try:
@@ -108,12 +108,12 @@ def _warm_up(step: Callable[[], object]) -> None:
             for _ in range(_WARM_UPS):
                 step()
     finally:
-        # After an error too: its tables are given away while the stream may still write to them.
+        # Also after an error: otherwise tensors are freed while the stream may still write to them.
         torch.cuda.current_stream().wait_stream(stream)
 
 
 def _chain(error: BaseException | None) -> Iterator[Exception]:
-    """An error and those behind it."""
+    """An error and its causes."""
     while error is not None:
         if isinstance(error, Exception):
             yield error
@@ -121,9 +121,9 @@ def _chain(error: BaseException | None) -> Iterator[Exception]:
 
 
 class CapturedFunction:
-    """Calls a function through a graph captured for the most rows met so far; fewer rows are padded.
+    """Calls a function through a graph captured for the largest batch so far; smaller batches are padded.
 
-    Every argument and every result has one row a text in its first dimension, and no row may look at another.
+    Every argument and result has one row per text in its first dimension, and rows must be independent.
     """
 
     def __init__(self, function: Callable[..., tuple[Tensor, ...]]) -> None:
@@ -131,7 +131,7 @@ class CapturedFunction:
         self._rows = 0
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """What the function returns, copied out of the graph's own memory."""
+        """The results of the function, copied out of the graph's memory."""
         rows = len(inputs[0])
         if rows > self._rows:
             self._capture(inputs)

@@ -1,4 +1,4 @@
-"""One token's attention to its row's keys and values on a GPU: a kernel a layer in place of six."""
+"""Single-token attention over cached keys and values on a GPU: one kernel per layer instead of six."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from evenhand.generation.weight_reader import LayerNormWeights
 from evenhand.tensors.devices import is_current_gpu, is_triton_installed, triton_available
 
 COLUMN_MULTIPLE: Final = 64
-"""Without the kernel a captured step reads this many columns, or a multiple of them."""
+"""Without the kernel, a captured step reads a multiple of this many columns."""
 _TILE: Final = 32
-"""Keys a block holds at once."""
+"""Keys per block."""
 _WARPS: Final = 1
 _WIDEST: Final = 256
 
 
 def supports_decode_attention(cells: Tensor) -> bool:
-    """Whether the kernel can work on tables such as this one."""
+    """Whether the kernel supports this cache tensor."""
     return is_current_gpu(cells.device) and cells.shape[-1] <= _WIDEST and is_triton_installed()
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeAttention:
-    """Writes each row's new key and value at its position, and attends to all up to there.
+    """Writes each row's new key and value at its position, and attends to all positions up to it.
 
-    No row looks at columns beyond its own end, so the work is that of the texts, not of the longest one.
+    No row reads columns beyond its own end, so the cost follows each text's length, not the longest one's.
     """
 
     tables: Tensor
@@ -42,7 +42,7 @@ class DecodeAttention:
     heads: int
 
     def __call__(self, layer: int, mixed: Tensor) -> Tensor:
-        """Queries, keys and values side by side (rows x 1 x 3 width) to what is attended to."""
+        """Map concatenated queries, keys and values (rows x 1 x 3 width) to the attention output."""
         from evenhand.generation import triton_kernels
 
         keys, values = self.tables[layer].unbind()
@@ -67,24 +67,24 @@ class DecodeAttention:
 
 
 def no_cudnn_sdpa(device: torch.device) -> AbstractContextManager[None]:
-    """Attention without cuDNN, which plans anew for every length: 80 ms a token in half precision."""
+    """Disable cuDNN attention, which replans for every length: 80 ms per token in half precision."""
     kinds = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
     return sdpa_kernel(kinds) if device.type == "cuda" else nullcontext()
 
 
 AddNorm: TypeAlias = Callable[[Tensor, Tensor, LayerNormWeights], tuple[Tensor, Tensor]]
-"""(state, what is added, norm) to their sum, and the sum normalised."""
+"""(state, addend, norm) to their sum and the normalised sum."""
 _WARPS_fused_add_norm: Final = 4
 
 
 def add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Tensor, Tensor]:
-    """The sum, and the sum normalised, by torch's own kernels."""
+    """The sum and the normalised sum, with torch's own kernels."""
     total = x + more
     return total, norm(total)
 
 
 def fused_add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Tensor, Tensor]:
-    """The same by one kernel of ours, for captured steps: the first one is compared with an eager step."""
+    """The same with one fused kernel, for captured steps: the first one is compared with an eager step."""
     from evenhand.generation import triton_kernels
 
     x, more, width = x.contiguous(), more.contiguous(), x.shape[-1]
@@ -105,14 +105,14 @@ def fused_add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Ten
 
 
 _CELLS: Final = 4096
-"""Values a block of the kernel holds at once."""
+"""Values per block of the kernel."""
 _WARPS_topk: Final = 4
 
 
 def topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The ``count`` largest values of each row in falling order, and their columns: `topk`.
+    """The ``count`` largest values of each row in descending order, and their columns: `topk`.
 
-    Among equal values either may be taken, as with `topk`.
+    Ties are broken arbitrarily, as with `topk`.
     """
     width = group_width(values.shape[-1], count)
     if values.device.type != "cuda" or width < 2:
@@ -122,14 +122,14 @@ def topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def group_width(columns: int, count: int) -> int:
-    """Columns a group: a power of two with which both rounds look at about as many; 1 wins nothing."""
+    """Columns per group: a power of two that balances the work of both passes; 1 gives no gain."""
     return 1 << max(0, round(math.log2(max(1.0, columns / max(count, 1))) / 2))
 
 
 def topk_in_two_passes(values: Tensor, count: int, width: int) -> tuple[Tensor, Tensor]:
-    """The largest by way of groups of neighbours: only the ``count`` groups of the largest maxima matter.
+    """Top-k through groups of adjacent values: only the ``count`` groups with the largest maxima matter.
 
-    A value in any other group has ``count`` values, each the largest of a group, at or above it.
+    For a value in any other group, ``count`` group maxima are at least as large.
     """
     groups = values.shape[-1] // width
     whole = groups * width
@@ -143,9 +143,9 @@ def topk_in_two_passes(values: Tensor, count: int, width: int) -> tuple[Tensor, 
 
 
 def group_max(values: Tensor, groups: int, width: int) -> Tensor:
-    """The largest value of each group of neighbours, rows x groups; NaN where one of them is none.
+    """The maximum of each group of adjacent values, rows x groups; NaN if any of them is NaN.
 
-    On a GPU by a kernel of ours: torch's own reads groups this small at a tenth of the bandwidth.
+    On a GPU with our own kernel: torch's reads such small groups at a tenth of the bandwidth.
     """
     if is_current_gpu(values.device) and values.stride(-1) == 1 and _kernel_works():
         return group_max_triton(values, groups, width)
@@ -153,7 +153,7 @@ def group_max(values: Tensor, groups: int, width: int) -> Tensor:
 
 
 def group_max_triton(values: Tensor, groups: int, width: int) -> Tensor:
-    """The same by the kernel; a group is a power of two wide."""
+    """The same with the kernel; the group width must be a power of two."""
     from evenhand.generation import triton_kernels
 
     tile = max(1, _CELLS // width)
@@ -166,8 +166,8 @@ def group_max_triton(values: Tensor, groups: int, width: int) -> Tensor:
 
 @cache
 def _kernel_works() -> bool:
-    """Whether the kernel is: tried once, since plain calls have no other way back."""
-    return triton_available(_run_trial, instead="torch's own kernels find the likeliest tokens")
+    """Whether the kernel works: tested once, since uncaptured calls have no other fallback."""
+    return triton_available(_run_trial, instead="torch's own kernels find the most likely tokens")
 
 
 def _run_trial() -> None:

@@ -1,4 +1,4 @@
-"""What writes the next token of every row: the model's step, what steers it, and the draw."""
+"""Decoders generate the next token of every row: the model's step, steering, and sampling."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from evenhand.generation.sequences import TokenSequence
 
 
 class Decoder(Protocol):
-    """Writes the rows of a batch."""
+    """Generates the tokens of a batch of rows."""
 
     def fill(
         self, places: Sequence[int], rows: Sequence[TokenSequence], prefixes: Sequence[PrefillState]
     ) -> None:
-        """Begin rows, each with its prefix; a place just after the last one is added."""
+        """Start rows from their prefixes; a slot right after the last one is appended."""
         ...
 
     def keep(self, places: Sequence[int]) -> None:
-        """Drop all rows but those at these places, the first of which becomes row 0, and so on."""
+        """Keep only the rows at these slots, renumbered in this order."""
         ...
 
     def launch(self, rows: Sequence[TokenSequence]) -> None:
-        """Launch the next token of each row; an accelerator is not waited for."""
+        """Launch the next token of each row without waiting for the device."""
         ...
 
     def sync(self) -> Sequence[int | None]:
-        """The tokens that were launched, ``NO_TOKEN`` where there is none to draw.
+        """The launched tokens, ``NO_TOKEN`` if there is no valid distribution.
 
-        None stands for a row whose first one comes a call later.
+        None marks a row whose first token arrives with the next call.
         """
         ...
 
 
 class EagerDecoder:
-    """Writes by one call after the other, on any engine and device."""
+    """Decodes step by step without graphs, on any engine and device."""
 
     def __init__(
         self, batch: KVCache, guide: LogitsProcessor | None, spec: GenerationSpec, device: torch.device
@@ -51,11 +51,11 @@ class EagerDecoder:
     def fill(
         self, places: Sequence[int], rows: Sequence[TokenSequence], prefixes: Sequence[PrefillState]
     ) -> None:
-        """Begin rows, each with its prefix."""
+        """Start rows from their prefixes."""
         self._batch.fill(places, prefixes)
 
     def keep(self, places: Sequence[int]) -> None:
-        """Drop all rows but those at these places."""
+        """Keep only the rows at these slots."""
         self._batch.keep(places)
 
     def launch(self, rows: Sequence[TokenSequence]) -> None:
@@ -70,7 +70,7 @@ class EagerDecoder:
         self._tokens = sample_tokens(candidates, uniforms, rows, self._spec)
 
     def sync(self) -> list[int]:
-        """The tokens that were launched."""
+        """The launched tokens."""
         tokens: list[int] = self._tokens.tolist()
         return tokens
 
@@ -78,7 +78,7 @@ class EagerDecoder:
 def sample_tokens(
     candidates: Candidates, uniforms: Tensor, rows: Sequence[TokenSequence], spec: GenerationSpec
 ) -> Tensor:
-    """The tokens that come next."""
+    """Sample the next tokens."""
     logits = candidates.logits
     if spec.repetition_penalty != 1:
         logits = apply_repetition_penalty(logits, [row.history for row in rows], spec.repetition_penalty)
@@ -86,6 +86,6 @@ def sample_tokens(
 
 
 def select_candidates(candidates: Candidates, chosen: Tensor) -> Tensor:
-    """The token behind each row's chosen candidate, where one was chosen."""
+    """The token of each row's chosen candidate, or ``NO_TOKEN``."""
     tokens = candidates.tokens
     return chosen if tokens is None else at_drawn(tokens, chosen)

@@ -1,4 +1,4 @@
-"""What the sampling loops ask of a model: write rows token by token, or fill single places of rows."""
+"""Interfaces of models for the sampling loops: causal decoding and masked prediction."""
 
 from __future__ import annotations
 
@@ -10,129 +10,129 @@ from torch import Tensor
 
 
 class PrefillState(NamedTuple):
-    """Tokens already read, as a row of what was read together."""
+    """A prefilled prompt: one row of a jointly prefilled batch."""
 
     length: int
     read: object
-    """What the engine keeps of all those rows, for its own batches. Not cut apart: on a GPU a view of each
-    row and layer costs more than reading the row."""
+    """The engine's own state of the whole prefilled batch. It is not split: on a GPU a view of each row and
+    layer costs more than prefilling the row."""
     row: int = 0
 
 
 class DecoderOutput(NamedTuple):
-    """What a model says after the last token of each row."""
+    """The output of a model after the last token of each row."""
 
     hidden: Tensor
-    """Rows x width: the last hidden states, as the output table sees them."""
+    """Rows x width: the last hidden states, the input of the LM head."""
     logits: Tensor
-    """Rows x vocabulary, in float32; ``StaticKVCache.advance`` may keep the model's own precision."""
+    """Rows x vocabulary, in float32; ``StaticKVCache.advance`` may use the model's precision."""
 
 
 class KVCache(Protocol):
-    """Rows that are written side by side; none sees another."""
+    """The key-value cache of a batch of independent rows."""
 
     def fill(self, rows: Sequence[int], prefixes: Sequence[PrefillState]) -> None:
-        """Begin each of those rows with a prefix; a row just after the last one is added."""
+        """Start these rows from their prefixes; a row right after the last one is appended."""
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, the first of which becomes row 0, and so on."""
+        """Keep only these rows, renumbered in this order."""
         ...
 
     def step(self, tokens: Tensor) -> DecoderOutput:
-        """Append one token to every row and say what may follow."""
+        """Append one token to every row and return the next output."""
         ...
 
 
 class StaticKVCache(KVCache, Protocol):
-    """A batch in static tables, so that its step can be captured (ADR 31).
+    """A cache in static tensors, so that its step can be captured (ADR 31).
 
-    The first captured step is compared with the eager ``step`` before any text is written.
+    The first captured step is compared with the eager ``step`` before any text is generated.
     """
 
     @property
     def bytes(self) -> int:
-        """The memory its tables take."""
+        """The memory of its tensors."""
         ...
 
     def padded_length(self, longest: int) -> int:
-        """The ``longest`` of the captured step that serves rows of up to this many tokens."""
+        """The ``longest`` of the captured step for rows of up to this many tokens."""
         ...
 
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
-        """A step of the first rows, whose tokens stand at these positions, below ``longest``.
+        """Run a step of the first rows, with tokens at these positions, below ``longest``.
 
-        It neither reads from the device nor sends to it; ``count_token`` updates the lengths.
+        It transfers nothing from or to the device; ``count_token`` updates the lengths.
         """
         ...
 
     def count_token(self) -> None:
-        """Count the tokens that ``advance`` has appended, one to every row."""
+        """Count the tokens that ``advance`` appended, one per row."""
         ...
 
 
 class Engine(Protocol):
-    """A causal language model that reads and writes tokens."""
+    """A causal language model: token ids in, logits out."""
 
     @property
     def context(self) -> int:
-        """The longest row in tokens."""
+        """The maximum row length in tokens."""
         ...
 
     @property
     def device(self) -> torch.device:
-        """Where its tensors are."""
+        """The device of its tensors."""
         ...
 
     def prefill(self, rows: Sequence[Sequence[int]]) -> list[PrefillState]:
-        """Read each row of tokens once; an empty row gives an empty prefix."""
+        """Prefill each row of tokens once; an empty row gives an empty prefix."""
         ...
 
     def create_cache(self, rows: int, length: int) -> KVCache:
-        """An empty batch for at most ``rows`` rows of at most ``length`` tokens."""
+        """An empty cache for at most ``rows`` rows of at most ``length`` tokens."""
         ...
 
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
-        """For each row of two tokens or more the natural log-probability of every token but the first."""
+        """The natural log-probability of every token but the first, for each row of at least two tokens."""
         ...
 
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
-        """The output table (vocabulary x width) and its bias; an error where logits are no such product."""
+        """The output matrix (vocabulary x width) and its bias; an error if logits are not such a product."""
         ...
 
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
-        """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
+        """The last hidden states of each row, in order (tokens x width); empty if it has no tokens."""
         ...
 
 
 @runtime_checkable
 class StaticCacheEngine(Protocol):
-    """An engine that has such batches."""
+    """An engine that may offer a static cache."""
 
     def create_static_cache(self, rows: int, length: int) -> StaticKVCache | None:
-        """An empty one; None where this model's cannot stay in place."""
+        """An empty cache; None if this model's cache cannot be static."""
         ...
 
 
 class MaskedEngine(Protocol):
-    """A masked language model that fills places in rows of tokens."""
+    """A masked language model: token ids in, logits at one position per row out."""
 
     @property
     def context(self) -> int:
-        """The longest row in tokens, the special ones included."""
+        """The maximum row length in tokens, including special tokens."""
         ...
 
     @property
     def device(self) -> torch.device:
-        """Where its tensors are."""
+        """The device of its tensors."""
         ...
 
     def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
-        """What may stand at one place of each row, rows x vocabulary in float32.
+        """The logits at one position of each row, rows x vocabulary in float32.
 
         Args:
             tokens: Rows x columns; cells beyond a row's length are not read.
-            lengths: The tokens of each row.
-            places: The column of each row whose scores are wanted.
+            lengths: The number of tokens of each row.
+            places: The column of each row for which to compute logits.
         """
         ...

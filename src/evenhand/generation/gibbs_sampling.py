@@ -1,12 +1,12 @@
-"""Masked generation: a prompt followed by masks, one place of each row drawn anew at every iteration.
+"""Masked generation: a prompt followed by masks; each iteration redraws one position of each row.
 
-After Wang and Cho (2019) as BOLD uses it: while the burn-in lasts a place is sampled, afterwards it takes its
-likeliest token. The places and the randomness of a row depend on (seed, prompt id, sample, iteration) alone
-and no row sees another. Iterations that cannot change the text are not computed:
+After Wang and Cho (2019) as used by BOLD: during the burn-in a position is sampled, afterwards it takes its
+most likely token. The positions and the randomness of a row depend only on (seed, prompt id, sample,
+iteration), and rows are independent. Iterations that cannot change the text are skipped:
 
-* one whose place is drawn again by the very next iteration, for nobody reads its token;
-* one after the burn-in at a place whose context has not changed since its likeliest token was taken; a row
-  in which that holds for every place is finished.
+* one whose position is redrawn by the very next iteration, because its token is never read;
+* one after the burn-in at a position whose context has not changed since its most likely token was taken; a
+  row is finished when that holds for every position.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from evenhand.tensors.batching import RowLimits, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
 
 VERSION = "gibbs-1"
-"""Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
+"""Part of every cache key: increased when the same model, spec and seed give other texts."""
 
 _USUAL_PROMPT = 12
-"""Tokens of a prompt with the two that frame its row, for an estimate."""
+"""Assumed tokens of a prompt, including two special tokens, for estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class GibbsSampler(RowLimits):
-    """A masked model ready to write: engine, tokenizer and rows at once."""
+    """A masked model ready to generate: engine, tokenizer and batch size."""
 
     FIRST = 64
     LARGEST = 2048
     engine: MaskedEngine
     codec: MaskedTokenCodec
     batch: int | None = None
-    """Rows at once; None grows them until an accelerator's memory is full."""
+    """Batch size; None increases it until the device memory is full."""
     name: str = "masked"
-    """What the model is called in messages."""
+    """The model's name in messages."""
     rows_by_length: dict[int, int] = field(default_factory=dict)
-    """Columns of a row to the rows that fit."""
+    """Maximum batch size by row length."""
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs."""
+        """The device of the model."""
         return self.engine.device
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """One completion for each request and sample, as they finish.
+        """Yield one completion per request and sample, as they finish.
 
         A prompt that does not fit the context with ``max_new_tokens`` fails with ``prompt_too_long``.
         """
@@ -67,7 +67,7 @@ class GibbsSampler(RowLimits):
         jobs: list[_GibbsRequest] = []
         prompts = self.codec.encode([request.text for request in requests])
         for request, prompt in zip(requests, prompts, strict=True):
-            # Two more tokens frame the row.
+            # The row has two special tokens.
             if len(prompt) + spec.max_new_tokens + 2 > self.engine.context:
                 yield from fail_request(request, len(prompt), "prompt_too_long")
             else:
@@ -75,36 +75,36 @@ class GibbsSampler(RowLimits):
         yield from _GibbsScheduler(self, spec, jobs).run()
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Tokens a second where every iteration of a resolved spec is computed, from two passes."""
+        """Estimate tokens per second from two passes, assuming that no iteration is skipped."""
         device, size = self.engine.device, spec.max_new_tokens
         length = min(size + _USUAL_PROMPT, self.engine.context)
         tokens = torch.full((self.rows, length), self.codec.mask, device=device)
         lengths = torch.full((self.rows,), length, device=device)
         started = 0.0
         for _ in range(2):
-            # The first pass warms up; reading an answer waits for the device.
+            # The first pass is the warm-up; reading a result synchronises the device.
             started = time.perf_counter()
             self.engine.logits(tokens, lengths, lengths - 1)[0, 0].item()
         seconds = time.perf_counter() - started
         return self.rows * size / (seconds * (spec.iterations or 1))
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
-        """The spec with its iterations named, or an error for what no masked model can do."""
+        """The spec with explicit iterations; an error for options that masked models do not support."""
         return resolve_masked(spec, self.engine.context - 2, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class _GibbsRequest:
-    """One text to be written."""
+    """One text to generate."""
 
     request: Request
     sample: int
     prompt: tuple[int, ...]
 
     def schedule(self, spec: GenerationSpec) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """The place of every iteration, counted from the first mask, and the number its token is drawn with.
+        """The position of every iteration, from the first mask, and the uniform number for its token.
 
-        Places that no iteration visits follow at the end: a text has no masks left in it.
+        Positions that no iteration visits come last, so that no mask is left in the text.
         """
         count, size = spec.iterations or 0, spec.max_new_tokens
         numbers = row_uniforms(spec.seed, self.request.id, self.sample, 2 * (count + size))
@@ -115,11 +115,11 @@ class _GibbsRequest:
 
 
 class _GibbsScheduler:
-    """The rows being written and the jobs that wait for a place."""
+    """Assigns waiting jobs to the slots of a batch."""
 
     def __init__(self, loop: GibbsSampler, spec: GenerationSpec, jobs: Sequence[_GibbsRequest]) -> None:
         self._loop, self._spec = loop, spec
-        # The longest first: a later row fits into the columns of an earlier one.
+        # The longest first: later rows fit into the columns of earlier ones.
         self._waiting = deque(sorted(jobs, key=lambda job: (-len(job.prompt), job.prompt)))
         self._places = self._find_slots()
 
@@ -130,7 +130,7 @@ class _GibbsScheduler:
         return self._loop.find_rows(columns, len(self._waiting), self._fits)
 
     def _fits(self, rows: int) -> bool:
-        """Whether so many of the longest rows can be worked on, from one iteration of each."""
+        """Whether this many of the longest rows fit into memory, tested with one iteration."""
         try:
             _GibbsBatch(self._loop, self._spec, deque([self._waiting[0]] * rows), rows).iterate()
         except RuntimeError as error:
@@ -152,19 +152,19 @@ class _GibbsScheduler:
                 self._halve_slots(rows.list_unfinished())
 
     def _halve_slots(self, unfinished: Sequence[_GibbsRequest]) -> None:
-        """Begin again with half the rows; what they had written comes out the same."""
+        """Restart with half the rows; the restarted texts come out the same."""
         self._places = self._loop.halve(self._places)
         self._waiting.extendleft(reversed(unfinished))
 
 
 class _GibbsBatch:
-    """Rows side by side, all of their state in tensors; a finished row gives its place to a waiting job."""
+    """A batch with all state in tensors; a waiting job takes the slot of a finished row."""
 
     def __init__(
         self, loop: GibbsSampler, spec: GenerationSpec, waiting: deque[_GibbsRequest], places: int
     ) -> None:
         self._loop, self._spec, self._waiting = loop, spec, waiting
-        # Without a temperature the burn-in takes likeliest tokens too.
+        # At temperature 0 the burn-in takes the most likely tokens too.
         self._burn_in = 0 if spec.temperature == 0 else spec.burn_in or 0
         count = min(places, len(waiting))
         columns = len(waiting[0].prompt) + spec.max_new_tokens + 2
@@ -181,19 +181,19 @@ class _GibbsBatch:
         self._changes = torch.zeros(count, dtype=torch.long, device=device)
         self._settled = torch.full((count, columns), -1, device=device)
         self._lost = torch.zeros(count, dtype=torch.bool, device=device)
-        """Rows for which the model's numbers overflowed: there is nothing to draw from."""
+        """Rows whose logits overflowed: there is no distribution to sample from."""
         self._barred = torch.tensor(sorted(loop.codec.excluded_tokens), dtype=torch.long, device=device)
 
     def list_unfinished(self) -> list[_GibbsRequest]:
         return [job for job in self._jobs if job is not None]
 
     def iterate(self) -> None:
-        """One iteration of every row, to see whether there is room for it."""
+        """Run one iteration of every row, to test whether it fits into memory."""
         self._fill(range(len(self._jobs)))
         self._advance(self._next_iterations())
 
     def run(self) -> Iterator[Completion]:
-        """Work until every job has its text."""
+        """Run until every job is complete."""
         self._fill(range(len(self._jobs)))
         while self._jobs:
             steps = self._next_iterations()
@@ -205,9 +205,9 @@ class _GibbsBatch:
             self._fill(ended)
 
     def _next_iterations(self) -> Tensor:
-        """The next iteration of each row that may change its text; their number where there is none."""
+        """The next iteration of each row that may change its text; the number of iterations if none."""
         is_settled = self._settled.gather(1, self._visits) == self._changes[:, None]
-        # Only likeliest tokens settle, so the second test is silent while the burn-in lasts.
+        # Only most likely tokens settle, so the second test has no effect during the burn-in.
         live = (self._order >= self._next[:, None]) & ~self._idle
         live &= (self._order < self._burn_in) | ~is_settled
         return torch.where(live, self._order, len(self._order)).amin(1)
@@ -228,7 +228,7 @@ class _GibbsBatch:
         self._next = torch.where(self._lost, len(self._order), steps + 1)
 
     def _choose_tokens(self, logits: Tensor, steps: Tensor) -> Tensor:
-        """Sampled tokens for the rows in their burn-in, the likeliest for the others."""
+        """Sampled tokens for rows in their burn-in, the most likely ones for others."""
         sampling = steps < self._burn_in
         if not sampling.any():
             return likeliest_of(logits)
@@ -240,7 +240,7 @@ class _GibbsBatch:
         return max(len(job.prompt) for job in self._jobs if job is not None) + size
 
     def _fill(self, rows: Sequence[int]) -> None:
-        """Give the rows to waiting jobs; rows nobody waits for are dropped."""
+        """Assign the rows to waiting jobs; drop rows without a job."""
         for row in rows:
             self._jobs[row] = self._waiting.popleft() if self._waiting else None
             if (job := self._jobs[row]) is not None:
@@ -298,7 +298,7 @@ class _GibbsBatch:
 
 
 def _is_redrawn(visits: Tensor) -> Tensor:
-    """Whether the very next iteration draws the same place again."""
+    """Whether the very next iteration redraws the same position."""
     again = torch.zeros(len(visits), dtype=torch.bool)
     again[:-1] = visits[:-1] == visits[1:]
     return again

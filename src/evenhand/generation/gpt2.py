@@ -1,7 +1,7 @@
-"""The GPT-2 architecture for reading and writing: plain torch over tensors in the Hub's layout.
+"""The GPT-2 architecture for scoring and generation: plain torch over tensors in the Hub's layout.
 
-The embedded model and GPT-2 folders from the Hub run through it alike. Rows are padded on the right and each
-has its own positions, so that a finished row can give its place to another at any step.
+Both the embedded model and GPT-2 folders from the Hub use it. Rows are padded on the right and each has its
+own positions, so that a new row can take the slot of a finished one at any step.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from evenhand.tensors.batching import map_by_length, next_log_probs, pad_rows
 from evenhand.tensors.devices import to_device
 
 _READ_ROWS, _READ_TOKENS = 64, 4096
-"""Texts and tokens whose hidden states are held at once while texts are read."""
+"""Maximum texts and tokens whose hidden states are held at once while scoring."""
 
 AttentionFunction = Callable[[int, Tensor], Tensor]
-"""(layer, queries, keys and values side by side, rows x length x 3 width) to what is attended to."""
+"""(layer, concatenated queries, keys and values, rows x length x 3 width) to the attention output."""
 _AT_ONCE = 1 << 28
-"""Bytes of prefixes that are copied into the tables at once."""
+"""Bytes of prefixes copied into the cache at once."""
 
 
 class Gpt2:
-    """A GPT-2 model ready to run: an ``Engine``.
+    """A GPT-2 model ready for inference: an ``Engine``.
 
     Args:
         shape: Its sizes.
         tensors: Its weights under the Hub's names, with or without ``transformer.``; other names are ignored.
-        device: Where it runs.
-        dtype: What it computes in; logits are float32, except those of captured steps.
+        device: The device it runs on.
+        dtype: The dtype of the computation; logits are float32, except in captured steps.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class Gpt2:
 
     @property
     def context(self) -> int:
-        """The longest row in tokens."""
+        """The maximum row length in tokens."""
         return self.shape.context
 
     @torch.no_grad()
     def prefill(self, rows: Sequence[Sequence[int]]) -> list[PrefillState]:
-        """Read each row of tokens once; an empty row gives an empty prefix."""
+        """Prefill each row of tokens once; an empty row gives an empty prefix."""
         if not any(rows):
             return [PrefillState(0, ()) for _ in rows]
         attend = _CausalAttention(self.shape.heads)
@@ -77,37 +77,37 @@ class Gpt2:
         return [PrefillState(len(row), read, index) for index, row in enumerate(rows)]
 
     def create_cache(self, rows: int, length: int) -> Gpt2KVCache:
-        """An empty batch for at most ``rows`` rows of at most ``length`` tokens."""
+        """An empty cache for at most ``rows`` rows of at most ``length`` tokens."""
         return Gpt2KVCache(self, rows, min(length, self.context))
 
     def create_static_cache(self, rows: int, length: int) -> Gpt2KVCache:
-        """The same: its tables are allocated once."""
+        """The same: its tensors are allocated once."""
         return self.create_cache(rows, length)
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
-        """For each row of two tokens or more the natural log-probability of every token but the first."""
+        """The natural log-probability of every token but the first, for each row of at least two tokens."""
 
-        def read(some: Sequence[Sequence[int]]) -> list[Tensor]:
-            tokens = pad_rows([row[:-1] for row in some], device=self.device)
+        def read(batch: Sequence[Sequence[int]]) -> list[Tensor]:
+            tokens = pad_rows([row[:-1] for row in batch], device=self.device)
             hidden = self.compute_hidden(tokens, self._causal)
-            return next_log_probs(hidden, some, logits=self.logits, vocabulary=self.shape.vocabulary)
+            return next_log_probs(hidden, batch, logits=self.logits, vocabulary=self.shape.vocabulary)
 
         return map_by_length(rows, read, rows=_READ_ROWS, tokens=_READ_TOKENS)
 
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
-        """The output table (vocabulary x width) and its bias, of which GPT-2 has none."""
+        """The output matrix (vocabulary x width) and its bias, which is None for GPT-2."""
         return self._weights.table, None
 
     @torch.no_grad()
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
-        """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
+        """The last hidden states of each row, in order (tokens x width); empty if it has no tokens."""
         for at in range(0, len(rows), _READ_ROWS // 2):
-            some = rows[at : at + _READ_ROWS // 2]
+            batch = rows[at : at + _READ_ROWS // 2]
             hidden = self.compute_hidden(
-                pad_rows([row or [0] for row in some], device=self.device), self._causal
+                pad_rows([row or [0] for row in batch], device=self.device), self._causal
             )
-            yield from (hidden[index, : len(row)] for index, row in enumerate(some))
+            yield from (hidden[index, : len(row)] for index, row in enumerate(batch))
 
     def compute_hidden(
         self,
@@ -123,7 +123,7 @@ class Gpt2:
         places = table[: tokens.shape[1]] if positions is None else table[positions]
         x, normed = add(F.embedding(tokens, weights.words), places, weights.norms[0])
         with no_cudnn_sdpa(self.device):
-            # A layer ends with the norm its successor begins with: it is taken with the sum before it.
+            # Each layer ends with the first norm of the next one, fused with the preceding sum.
             for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
                 mixed = block.projection(attend(layer, block.attention(normed)))
                 x, normed = add(x, mixed, block.before_feedforward)
@@ -131,12 +131,12 @@ class Gpt2:
         return normed
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """The next-token scores of hidden states, in float32."""
-        # Cut last: so each row begins where a GPU reads fastest.
+        """The next-token logits of hidden states, in float32."""
+        # Sliced last, so that the rows of the product stay aligned for fast reads on a GPU.
         return self._weights.head(hidden).float()[..., : self.shape.vocabulary]
 
     def raw_logits(self, hidden: Tensor) -> Tensor:
-        """The same in the model's own precision: a draw looks at a few of them, and widens those alone."""
+        """The same in the model's precision: sampling reads only a few logits, and converts only those."""
         return self._weights.head(hidden)[..., : self.shape.vocabulary]
 
     def _causal(self, layer: int, mixed: Tensor) -> Tensor:
@@ -145,12 +145,12 @@ class Gpt2:
 
 
 class Gpt2KVCache:
-    """Rows being written; every row has its place in tables allocated once."""
+    """The key-value cache of a batch, with a slot for each row in tensors allocated once."""
 
     def __init__(self, model: Gpt2, rows: int, length: int) -> None:
         shape = model.shape
         self._model = model
-        # Zeros, not uninitialised memory: a masked NaN would still poison a sum.
+        # Zeros, not uninitialised memory: a masked NaN would still propagate into a sum.
         self._tables = torch.zeros(
             (shape.layers, 2, rows, shape.heads, length, shape.width // shape.heads),
             device=model.device,
@@ -162,11 +162,11 @@ class Gpt2KVCache:
 
     @property
     def bytes(self) -> int:
-        """The memory its tables take."""
+        """The memory of its tensors."""
         return self._tables.nbytes
 
     def fill(self, rows: Sequence[int], prefixes: Sequence[PrefillState]) -> None:
-        """Begin each of those rows with a prefix; a row just after the last one is added."""
+        """Start these rows from their prefixes; a row right after the last one is appended."""
         together: dict[int, list[tuple[int, PrefillState]]] = {}
         for row, prefix in zip(rows, prefixes, strict=True):
             self._lengths[row : row + 1] = [prefix.length]
@@ -179,15 +179,15 @@ class Gpt2KVCache:
                 self._copy(read, [(row, prefix.row) for row, prefix in group[at : at + size]], read.shape[4])
 
     def _copy(self, read: Tensor, places: Sequence[tuple[int, int]], length: int) -> None:
-        """Write rows (to, from) of all layers at once, of which copies are made first.
+        """Copy rows (to, from) of all layers at once; the source rows are gathered first.
 
-        A row shorter than ``length`` gets columns beyond its end too: it writes over them before it looks.
+        A row shorter than ``length`` also gets columns beyond its end; it overwrites them before reading.
         """
-        to, of = to_device(torch.tensor(places), self._model.device).unbind(1)
-        self._tables[:, :, to, :, :length] = read[:, :, of, :, :length]
+        targets, sources = to_device(torch.tensor(places), self._model.device).unbind(1)
+        self._tables[:, :, targets, :, :length] = read[:, :, sources, :, :length]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, the first of which becomes row 0, and so on."""
+        """Keep only these rows, renumbered in this order."""
         longest = max(self._lengths, default=0)
         moves = [(new, old) for new, old in enumerate(rows) if new != old]
         if moves:
@@ -196,14 +196,14 @@ class Gpt2KVCache:
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> DecoderOutput:
-        """Append one token to every row and say what may follow."""
+        """Append one token to every row and return the next output."""
         positions = torch.tensor(self._lengths, device=self._model.device)
         self.count_token()
         hidden = self._advance(tokens, positions, self._attention_over(positions, max(self._lengths)))
         return DecoderOutput(hidden, self._model.logits(hidden))
 
     def padded_length(self, longest: int) -> int:
-        """All columns where the kernel stops at a row's end, else the next multiple of 64."""
+        """All columns if the kernel stops at each row's end, else the next multiple of 64."""
         length = len(self._columns)
         return (
             length
@@ -213,7 +213,7 @@ class Gpt2KVCache:
 
     @torch.no_grad()
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
-        """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
+        """Run a step of the first rows, with tokens at these positions, below ``longest``."""
         if supports_decode_attention(self._tables):
             attend = DecodeAttention(self._tables, positions, self._model.shape.heads)
             hidden = self._advance(tokens, positions, attend, add=fused_add_norm)
@@ -243,7 +243,7 @@ class Gpt2KVCache:
 
 @dataclass(frozen=True, slots=True)
 class _CachedAttention:
-    """Attention of each row's new token to all that the row holds."""
+    """Attention of each row's new token to all tokens of the row."""
 
     heads: int
     tables: Tensor
@@ -264,11 +264,11 @@ class _CachedAttention:
 
 @dataclass(frozen=True, slots=True)
 class _CausalAttention:
-    """Causal attention that keeps the keys and values it saw."""
+    """Causal attention that records its keys and values."""
 
     heads: int
     keys_and_values: list[Tensor] = field(default_factory=list)
-    """Keys and values in turn, each rows x heads x length x size."""
+    """Keys and values alternately, each rows x heads x length x size."""
 
     def __call__(self, layer: int, mixed: Tensor) -> Tensor:
         query, key, value = _split_heads(mixed, self.heads)
@@ -284,5 +284,5 @@ def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _merge_heads(attended: Tensor) -> Tensor:
-    """What the heads attended to, side by side: rows x length x width."""
+    """Concatenate the outputs of the heads: rows x length x width."""
     return attended.transpose(1, 2).flatten(2)

@@ -1,4 +1,4 @@
-"""The sizes and weights of a GPT-2 model, found by the Hub's names and laid out for running."""
+"""The sizes and weights of a GPT-2 model, found by the Hub's names and arranged for inference."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from evenhand.tensors.linear_layer import PackedLinear
 
 _N = TypeVar("_N", int, float)
 _TANH_GELU = ("gelu_new", "gelu_pytorch_tanh")
-# Variants of GPT-2 that a few checkpoints ask for; they go through transformers instead.
+# Options of a few GPT-2 variants, which run through transformers instead.
 _VARIANTS = ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention")
 _MULTIPLE: Final = {"cuda": 64}
-"""Rows the output table has a multiple of: with 50,257 of them a GPU's fast products cannot be used in half
-precision (1.1 ms of a step of 6.9 ms, at 1,024 rows of GPT-2-medium's sizes)."""
+"""The output matrix is padded to a multiple of this many rows: with 50,257 a GPU cannot use its fast matrix
+products in half precision (1.1 ms of a step of 6.9 ms, at 1,024 rows of GPT-2-medium's sizes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Gpt2Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Gpt2Shape | None:
-        """The shape a ``config.json`` describes, or None if it is not plain GPT-2."""
+        """The shape in a ``config.json``, or None if it is not plain GPT-2."""
         plain = (
             config.get("model_type") == "gpt2"
             and config.get("activation_function", "gelu_new") in _TANH_GELU
@@ -71,20 +71,20 @@ class Gpt2Weights(NamedTuple):
     positions: Tensor
     blocks: tuple[Gpt2Block, ...]
     norms: tuple[LayerNormWeights, ...]
-    """What is taken before each block, and after the last one."""
+    """The norms before each block and after the last one."""
     head: PackedLinear
-    """The product with the output table, and perhaps with rows of zeros below it."""
+    """The output projection, possibly padded with rows of zeros."""
     table: Tensor
-    """The output table as it is, for those who look at single rows."""
+    """The output matrix without padding, for access to single rows."""
 
 
 def load_weights(
     shape: Gpt2Shape, tensors: Mapping[str, Tensor], *, device: torch.device, dtype: torch.dtype
 ) -> Gpt2Weights:
-    """The weights of a state dict; its names may begin with ``transformer.``, others are ignored."""
+    """Load weights from a state dict, with or without the prefix ``transformer.``; others are ignored."""
     reader = _Reader(tensors, "transformer.", device, dtype, shape.epsilon)
     words = reader.table("wte.weight", shape.vocabulary, shape.width)
-    # Most models share their input table; one that does not stores its own.
+    # Most models tie input and output embeddings; untied ones store their own.
     is_shared = "lm_head.weight" not in tensors
     padded = pad_rows(words if is_shared else reader.tensor("lm_head.weight"), _MULTIPLE.get(device.type, 1))
     table = padded[: shape.vocabulary]
@@ -99,18 +99,18 @@ def load_weights(
 
 
 def pad_rows(table: Tensor, multiple: int) -> Tensor:
-    """The table with as many rows of zeros below it as make their number a multiple."""
+    """The table padded with rows of zeros to a multiple of ``multiple``."""
     missing = -len(table) % multiple
     return F.pad(table, (0, 0, 0, missing)) if missing else table
 
 
 class _Reader(WeightReader):
-    """Lays the weights out for running."""
+    """Arranges the weights for inference."""
 
     __slots__ = ()
 
     def linear(self, name: str) -> PackedLinear:
-        # GPT-2 stores inputs x outputs.
+        # GPT-2 stores matrices as inputs x outputs.
         return PackedLinear(self.tensor(f"{name}.weight").T.contiguous(), self.tensor(f"{name}.bias"))
 
     def block(self, name: str) -> Gpt2Block:

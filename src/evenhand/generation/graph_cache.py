@@ -1,4 +1,4 @@
-"""The graph decoder of a sampling loop, kept between runs."""
+"""A cache for the graph decoder of a sampling loop, kept between runs."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from evenhand.generation.graph_decoder import DecoderSize, GraphDecoder
 from evenhand.tensors.devices import is_current_gpu
 
 _SHARE: Final = 16
-"""Tables of up to this part of a device's memory stay between two runs; larger ones are given back."""
+"""A decoder is kept between runs if it takes at most one part in this many of the device memory."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class GraphCache:
-    """Holds at most one decoder; a run takes it out while it writes, so that two runs never share it."""
+    """Holds at most one decoder; a run takes it out while decoding, so that two runs never share it."""
 
     can_capture: bool | None = None
-    """Whether steps are captured; None captures them on a GPU."""
+    """Whether to capture steps; None captures them on a GPU."""
     _decoders: list[GraphDecoder] = field(default_factory=list)
 
     def acquire(
         self, engine: Engine, steering: Steering | None, spec: GenerationSpec, size: DecoderSize, *, keep: int
     ) -> Decoder | None:
-        """A decoder for texts of that size; None where steps are not captured."""
+        """A decoder for this size; None if steps are not captured."""
         device = engine.device
         if not (is_current_gpu(device) if self.can_capture is None else self.can_capture):
             return None
         kept_decoder = self._decoders.pop() if self._decoders else None
         if kept_decoder is not None and kept_decoder.can_serve(steering, spec, size):
             return kept_decoder
-        # Before new tables are made.
+        # Freed before new tensors are allocated.
         del kept_decoder
         batch = (
             engine.create_static_cache(size.slots, size.length)
@@ -51,13 +51,13 @@ class GraphCache:
         return GraphDecoder(batch, steering, spec, size, keep=keep, device=device, record=capture_for(device))
 
     def release(self, decoder: Decoder) -> None:
-        """Keep a graph decoder for the next run, unless it holds much memory."""
+        """Keep a graph decoder for the next run, unless it takes too much memory."""
         if isinstance(decoder, GraphDecoder) and decoder.bytes * _SHARE <= _device_memory(decoder.device):
             decoder.clear()
             self._decoders[:] = [decoder]
 
     def disable(self, reason: str) -> None:
-        """Capture no more steps of this model."""
+        """Stop capturing steps of this model."""
         self.can_capture = False
         _log.warning("decoding without CUDA graphs, which is slower: %s", reason)
 

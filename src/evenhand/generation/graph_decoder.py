@@ -1,10 +1,10 @@
-"""Decoding by a captured step: model, steering and draw as one graph, replayed for each token (ADR 31).
+"""Decoding with a captured step: model, steering and sampling as one CUDA graph, replayed per token (ADR 31).
 
-All a step needs lies in tensors that stay where they are, one place a row: the last token, its position, the
-row's numbers, what a steering remembers. A step reads them and moves them on, so that between two steps
-nothing is sent to the device but the order to repeat it. Places without a row are written too, and ignored.
-A step is ordered before the tokens of the one before it are looked at, so that the device need not wait for
-this process; a row that has ended by then is written once more, in vain.
+All state of a step is in static tensors with one slot per row: the last token, its position, the row's
+uniform numbers, and the memory of the steering. A step reads and updates them, so that between two steps only
+the replay is sent to the device. Slots without a row are computed too, and ignored. A step is launched before
+the previous step's tokens are read, so that the device does not wait for the host; a row that has ended by
+then is computed once more, and the result is discarded.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from evenhand.tensors.batching import is_out_of_memory
 from evenhand.tensors.devices import to_device
 
 _FACTOR: Final = 4
-"""A step is captured for 1, 4, 16 .. rows, so that few graphs serve all numbers of rows."""
+"""Steps are captured for 1, 4, 16, ... rows, so that few graphs serve all batch sizes."""
 _TOLERANCE: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_TOLERANCE: Final = 0.1
 
 
 def bucket_size(rows: int) -> int:
-    """The rows of the graph that serves this many, if there are enough slots.
+    """The batch size of the graph that serves this many rows, if there are enough slots.
 
     >>> [bucket(rows) for rows in (1, 5, 127, 1024)]
     [1, 16, 256, 1024]
@@ -57,31 +57,31 @@ class DecoderSize(NamedTuple):
 
     slots: int
     length: int
-    """Tokens a row, prompt included."""
+    """Tokens per row, including the prompt."""
 
 
 class _StepOutputs(NamedTuple):
-    """The results of a captured step, always in the same memory."""
+    """The results of a captured step, in static memory."""
 
     output: DecoderOutput
     uniforms: Tensor
     candidates: Candidates
     tokens: Tensor | None
-    """The sampled tokens; None where sampling is not part of the graph."""
+    """The sampled tokens; None if sampling is not part of the graph."""
 
 
 @dataclass(slots=True)
 class _PendingStep:
-    """A step that the device works on."""
+    """A launched step whose tokens have not been read."""
 
     tokens: Callable[[], list[int]]
-    """What waits for its tokens."""
+    """A function that waits for its tokens."""
     slots: list[int | None]
-    """For each row where its token stands among them; None for a row that began later."""
+    """The index of each row's token among them; None for a row that started later."""
 
 
 class GraphDecoder:
-    """Writes rows by replaying a captured step; a ``Decoder``."""
+    """Generates tokens by replaying a captured step; a ``Decoder``."""
 
     def __init__(
         self,
@@ -111,23 +111,23 @@ class GraphDecoder:
 
     @property
     def device(self) -> torch.device:
-        """Where it writes."""
+        """The device of the decoder."""
         return self._last.device
 
     @property
     def bytes(self) -> int:
-        """The memory it takes at least."""
+        """A lower bound of its memory."""
         return self._batch.bytes
 
     def can_serve(self, steering: Steering | None, spec: GenerationSpec, size: DecoderSize) -> bool:
-        """Whether such texts can be written with the captured steps."""
+        """Whether the captured steps fit this steering, spec and size."""
         same = steering is self._steering and replace(spec, seed=0, samples=0, stop="none") == replace(
             self._spec, seed=0, samples=0, stop="none"
         )
         return same and size.slots <= self.size.slots and size.length <= self.size.length
 
     def clear(self) -> None:
-        """Forget all rows, but keep the graphs."""
+        """Drop all rows, but keep the graphs."""
         self.keep([])
         self._pending = None
         self._guide, self._capturable = _begin_steering(self._steering, self._keep)
@@ -135,48 +135,48 @@ class GraphDecoder:
     def fill(
         self, places: Sequence[int], rows: Sequence[TokenSequence], prefixes: Sequence[PrefillState]
     ) -> None:
-        """Begin rows, each with its prefix."""
+        """Start rows from their prefixes."""
         self._batch.fill(places, prefixes)
         for place, prefix in zip(places, prefixes, strict=True):
             self._lengths[place : place + 1] = [prefix.length]
             if self._pending is not None:
                 self._pending.slots[place : place + 1] = [None]
         device = self._last.device
-        begun = [list(places), [row.last for row in rows], [prefix.length for prefix in prefixes]]
-        at, last, positions = to_device(torch.tensor(begun), device).unbind()
-        self._last[at], self._positions[at] = last, positions
-        self._written.index_fill_(0, at, 0)
-        self._uniforms[at] = to_device(torch.from_numpy(np.stack([row.uniforms for row in rows])), device)
+        initial = [list(places), [row.last for row in rows], [prefix.length for prefix in prefixes]]
+        slots, last, positions = to_device(torch.tensor(initial), device).unbind()
+        self._last[slots], self._positions[slots] = last, positions
+        self._written.index_fill_(0, slots, 0)
+        self._uniforms[slots] = to_device(torch.from_numpy(np.stack([row.uniforms for row in rows])), device)
         if self._capturable is not None:
             for cells, fresh in zip(self._memory, self._capturable.fresh(len(rows), device), strict=True):
-                cells[at] = fresh
+                cells[slots] = fresh
 
     def keep(self, places: Sequence[int]) -> None:
-        """Drop all rows but those at these places."""
+        """Keep only the rows at these slots."""
         self._batch.keep(places)
         self._lengths = [self._lengths[place] for place in places]
         if self._pending is not None:
             self._pending.slots = [self._pending.slots[place] for place in places]
-        moved = [(new, old) for new, old in enumerate(places) if new != old]
-        if moved:
-            to, of = to_device(torch.tensor(moved), self.device).unbind(1)
+        moves = [(new, old) for new, old in enumerate(places) if new != old]
+        if moves:
+            targets, sources = to_device(torch.tensor(moves), self.device).unbind(1)
             for cells in self._state:
-                cells[to] = cells[of]
+                cells[targets] = cells[sources]
 
     @torch.no_grad()
     def launch(self, rows: Sequence[TokenSequence]) -> None:
-        """Launch the next token of each row, and the one after it where a step needs no more."""
+        """Launch the next token of each row, and the one after it if sampling is part of the graph."""
         self._due = self._pending or self._launch_step(rows)
         goes_on = any(len(row.tokens) + 1 < self._spec.max_new_tokens for row in rows)
         self._pending = self._launch_step(rows) if self._draws and goes_on else None
 
     def sync(self) -> list[int | None]:
-        """The launched tokens; None for a row that began after their step."""
+        """The launched tokens; None for a row that started after their step."""
         tokens = self._due.tokens()
         return [None if place is None else tokens[place] for place in self._due.slots]
 
     def _launch_step(self, rows: Sequence[TokenSequence]) -> _PendingStep:
-        """One more token for every row, not waited for."""
+        """Launch one more token for every row without waiting."""
         count = len(rows)
         result = self._read_outputs(count)
         if result.tokens is None:
@@ -187,7 +187,7 @@ class GraphDecoder:
         return _PendingStep(self._fetch(tokens), list(range(count)))
 
     def _read_outputs(self, count: int) -> _StepOutputs:
-        """What the next step leaves behind."""
+        """Run the next step and return its outputs."""
         bucket, reach = self._bucket_size(count), self._batch.padded_length(max(self._lengths) + 1)
         step = self._steps.get((bucket, reach)) or self._capture(bucket, reach)
         if self._is_checked:
@@ -200,11 +200,11 @@ class GraphDecoder:
 
     @property
     def _state(self) -> tuple[Tensor, ...]:
-        """What belongs to rows, besides the batch's own tables."""
+        """The state of the rows besides the key-value cache."""
         return (self._last, self._positions, self._written, self._uniforms, *self._memory)
 
     def _bucket_size(self, rows: int) -> int:
-        """The rows of the graph that serves this many."""
+        """The batch size of the graph that serves this many rows."""
         return min(bucket_size(rows), self.size.slots)
 
     def _capture(self, rows: int, longest: int) -> Callable[[], _StepOutputs]:
@@ -213,32 +213,32 @@ class GraphDecoder:
         return step
 
     def _step(self, rows: int, longest: int) -> _StepOutputs:
-        """One token for each of the first ``rows`` places."""
+        """Compute one token for each of the first ``rows`` slots."""
         last, positions, written = self._last[:rows], self._positions[:rows], self._written[:rows]
         output = self._batch.advance(last, positions, longest=longest)
         uniforms = self._uniforms[:rows].gather(1, written[:, None])[:, 0]
         candidates, tokens = Candidates(output.logits), None
         if self._capturable is not None:
             memory = [cells[:rows] for cells in self._memory]
-            candidates, kept = self._capturable.advance(
+            candidates, updated = self._capturable.advance(
                 output.hidden, output.logits.float(), uniforms, memory
             )
-            for cells, new in zip(memory, kept, strict=True):
+            for cells, new in zip(memory, updated, strict=True):
                 cells.copy_(new)
         if self._draws:
             tokens = select_candidates(candidates, choose_tokens(candidates.logits, uniforms, self._spec))
             self._read_next(tokens)
-        # Places without a row go on too, but never beyond their room.
+        # Slots without a row advance too, but never beyond their length.
         positions.add_(1).clamp_(max=self.size.length - 1)
         written.add_(1).clamp_(max=self._spec.max_new_tokens - 1)
         return _StepOutputs(output, uniforms, candidates, tokens)
 
     def _read_next(self, tokens: Tensor) -> None:
-        """Have the next step read these; a row that got none is over, and may read any."""
+        """Set these as the next step's input; a row without a token is over and may read any."""
         self._last[: len(tokens)] = tokens.clamp(min=0)
 
     def _verify_capture(self, step: Callable[[], _StepOutputs], count: int) -> _StepOutputs:
-        """The first step, which must leave the hidden states of a plain one; both write the same cells."""
+        """Run the first step, whose hidden states must match an eager step; both write the same cells."""
         plain = self._batch.step(self._last[:count]).hidden.float()
         result = _try_step(step)
         away = result.output.hidden[:count].float() - plain
@@ -249,7 +249,7 @@ class GraphDecoder:
         return result
 
     def _sample_eagerly(self, result: _StepOutputs, rows: Sequence[TokenSequence]) -> Tensor:
-        """The next tokens where a graph cannot hold the steering or the sampling."""
+        """Sample the next tokens if steering or sampling cannot be captured."""
         count = len(rows)
         uniforms, (logits, tokens) = result.uniforms[:count], result.candidates
         logits = logits[:count].float()
@@ -261,7 +261,7 @@ class GraphDecoder:
 
 
 def _try_step(step: Callable[[], _StepOutputs]) -> _StepOutputs:
-    """The first step; what an architecture raises that has no such step differs from one to the next."""
+    """Run the first step; the exceptions of unsupported architectures vary, so all are caught."""
     try:
         return step()
     except Exception as error:
@@ -273,7 +273,7 @@ def _try_step(step: Callable[[], _StepOutputs]) -> _StepOutputs:
 def _begin_steering(
     steering: Steering | None, keep: int
 ) -> tuple[LogitsProcessor | None, CapturableProcessor | None]:
-    """The steering of new texts: capturable where there is such a form, else a logits processor."""
+    """The steering of new texts: capturable if it has such a form, else a logits processor."""
     if steering is None:
         return None, None
     guide = steering.begin(keep=keep)

@@ -1,7 +1,7 @@
-"""Any language model of transformers as an engine; a causal one through its own key-value cache.
+"""Any transformers language model as an engine; causal ones use their own key-value cache.
 
-There rows are padded on the left and end together, as transformers expects; a new row is written over a
-finished one, and columns no row needs any more are cut off.
+In that cache rows are left-padded and end at the same column, as transformers expects; a new row overwrites a
+finished one, and columns that no row needs are removed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HubEngine:
 
     @torch.no_grad()
     def prefill(self, rows: Sequence[Sequence[int]]) -> list[PrefillState]:
-        """Read each row of tokens once; an empty row gives an empty prefix."""
+        """Prefill each row of tokens once; an empty row gives an empty prefix."""
         if not any(rows):
             return [PrefillState(0, ()) for _ in rows]
         tokens = pad_rows(rows, device=self.device, left=True)
@@ -56,13 +56,13 @@ class HubEngine:
         return [PrefillState(len(row), read, index) for index, row in enumerate(rows)]
 
     def create_cache(self, rows: int, length: int) -> HubKVCache:
-        """An empty batch; it grows as rows come."""
+        """An empty cache that grows as rows are added."""
         return HubKVCache(self)
 
     def create_static_cache(self, rows: int, length: int) -> StaticKVCache | None:
-        """An empty batch in tables that stay.
+        """An empty static cache.
 
-        None where rows cannot have positions of their own, or would outgrow what a layer looks at.
+        None if rows cannot have their own positions, or may exceed the attention window of a layer.
         """
         config = self._model.config.get_text_config()
         windows = [getattr(config, name, None) for name in _WINDOW_FIELDS]
@@ -73,15 +73,15 @@ class HubEngine:
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
-        """For each row of two tokens or more the natural log-probability of every token but the first."""
+        """The natural log-probability of every token but the first, for each row of at least two tokens."""
         budget = MAX_LOGITS // self._model.config.get_text_config().vocab_size
         return map_by_length(rows, self._read_states, rows=_READ_ROWS, tokens=budget)
 
     @torch.no_grad()
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
-        """The output table (vocabulary x width) and its bias.
+        """The output matrix (vocabulary x width) and its bias.
 
-        An error where logits are scaled, capped or otherwise no product of hidden states and table.
+        Raises an error if logits are scaled, capped or otherwise not a product of hidden states and matrix.
         """
         layer = self._model.get_output_embeddings()  # type: ignore[no-untyped-call]
         weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
@@ -93,25 +93,25 @@ class HubEngine:
             if (product.float() - output.logits).norm() <= 0.02 * output.logits.norm():
                 return weight.detach(), None if bias is None else bias.detach()
         raise ModelError(
-            f"the logits of {type(self._model).__name__} are not its hidden states times a table",
+            f"the logits of {type(self._model).__name__} are not its hidden states times a matrix",
             expected="models such as GPT-2, GPT-NeoX, Llama, Mistral, Qwen, OPT",
             fix="use a mitigation that works on text: replacement",
         )
 
     @torch.no_grad()
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
-        """For each row, in order, its last hidden states (tokens x width); empty where it has no tokens."""
-        for at in range(0, len(rows), _READ_ROWS):
-            some = rows[at : at + _READ_ROWS]
-            tokens = pad_rows([row or [0] for row in some], device=self.device)
-            lengths = torch.tensor([max(1, len(row)) for row in some], device=self.device)
+        """The last hidden states of each row, in order (tokens x width); empty if it has no tokens."""
+        for start in range(0, len(rows), _READ_ROWS):
+            batch = rows[start : start + _READ_ROWS]
+            tokens = pad_rows([row or [0] for row in batch], device=self.device)
+            lengths = torch.tensor([max(1, len(row)) for row in batch], device=self.device)
             mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
             answer = self._model(input_ids=tokens, attention_mask=mask.long(), output_hidden_states=True)
-            yield from (answer.hidden_states[-1][index, : len(row)] for index, row in enumerate(some))
+            yield from (answer.hidden_states[-1][index, : len(row)] for index, row in enumerate(batch))
 
     @torch.no_grad()
     def last_logits(self, row: Sequence[int]) -> Tensor:
-        """What may follow a row that is read at once, without a cache."""
+        """The logits after a row, computed in one pass without a cache."""
         tokens = torch.tensor([row], device=self.device)
         logits: Tensor = self._model(input_ids=tokens, use_cache=False).logits[0, -1].float()
         return logits
@@ -119,11 +119,11 @@ class HubEngine:
     def forward(
         self, tokens: Tensor, lengths: Sequence[int], cache: DynamicCache, *, hidden: bool = False
     ) -> CausalLMOutputWithPast:
-        """Run the model on new tokens of rows that end together; the last of each is its ``length``-th."""
+        """Run the model on new tokens of right-aligned rows; each row then has ``length`` tokens."""
         size = tokens.shape[1]
         width = cache.get_seq_length() + size
         ends = to_device(torch.tensor(lengths), self.device)[:, None]
-        # Counted from the right: rows end together.
+        # Counted from the right: rows are right-aligned.
         places = torch.arange(width, device=self.device) - width + ends
         mask = (places >= 0).long()
         return self.run(tokens, places[:, -size:].clamp(min=0), mask, cache, hidden=hidden)
@@ -144,7 +144,7 @@ class HubEngine:
         return answer
 
     def _optional(self, positions: Tensor) -> dict[str, Tensor | int]:
-        """What not every architecture takes; those without positions find them in the mask."""
+        """Arguments not every architecture takes; models without positions derive them from the mask."""
         wanted: dict[str, Tensor | int] = {"position_ids": positions, "logits_to_keep": 1}
         return {name: value for name, value in wanted.items() if name in self._accepted}
 
@@ -160,7 +160,7 @@ class HubEngine:
 
 
 class HubKVCache:
-    """Rows being written, right-aligned in one cache."""
+    """A key-value cache with right-aligned rows."""
 
     def __init__(self, engine: HubEngine) -> None:
         self._engine = engine
@@ -168,7 +168,7 @@ class HubKVCache:
         self._lengths: list[int] = []
 
     def fill(self, rows: Sequence[int], prefixes: Sequence[PrefillState]) -> None:
-        """Begin each of those rows with a prefix; a row just after the last one is added."""
+        """Start these rows from their prefixes; a row right after the last one is appended."""
         for row, prefix in zip(rows, prefixes, strict=True):
             self._lengths[row : row + 1] = [prefix.length]
         entries = [(row, prefix) for row, prefix in zip(rows, prefixes, strict=True) if prefix.length]
@@ -183,19 +183,19 @@ class HubKVCache:
                     cells[row, :, cells.shape[2] - prefix.length :] = source
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, the first of which becomes row 0, and so on."""
+        """Keep only these rows, renumbered in this order."""
         self._lengths = [self._lengths[row] for row in rows]
         indices = torch.tensor(rows, dtype=torch.long, device=self._engine.device)
         self._resize([(keys[indices], values[indices]) for keys, values in _tables(self._cache)])
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> DecoderOutput:
-        """Append one token to every row and say what may follow."""
+        """Append one token to every row and return the next output."""
         self._lengths = [length + 1 for length in self._lengths]
         return last_output(self._engine.forward(tokens[:, None], self._lengths, self._cache, hidden=True))
 
     def _resize(self, tables: Sequence[_Layer]) -> list[_Layer]:
-        """The tables, cut or padded to the rows there are and the longest of them, and put into the cache."""
+        """Store the tensors in the cache, cut or padded to the current rows and the longest of them."""
         rows, width = len(self._lengths), max(self._lengths, default=0)
         fitted = [
             (_resize_cells(keys, rows, width), _resize_cells(values, rows, width)) for keys, values in tables
@@ -206,7 +206,7 @@ class HubKVCache:
 
 
 class HubMasked:
-    """A transformers model as a ``MaskedEngine``; its output layer runs over every place, as theirs do."""
+    """A transformers model as a ``MaskedEngine``; its output layer runs over all positions."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -215,7 +215,7 @@ class HubMasked:
 
     @torch.no_grad()
     def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
-        """What may stand at one place of each row, rows x vocabulary in float32."""
+        """The logits at one position of each row, rows x vocabulary in float32."""
         mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
         scores: Tensor = self._model(input_ids=tokens, attention_mask=mask.long()).logits
         return scores[torch.arange(len(tokens), device=self.device), places].float()
@@ -228,36 +228,36 @@ def last_output(answer: CausalLMOutputWithPast) -> DecoderOutput:
 
 
 def check_cache(engine: HubEngine, name: str) -> None:
-    """An error where reading step by step is not the same as reading at once, as with state-space models."""
+    """Raise an error if stepwise decoding differs from a single pass, as in state-space models."""
     try:
         batch = engine.create_cache(2, 3)
         batch.fill([0, 1], engine.prefill([[1, 2], [1]]))
         stepwise = batch.step(torch.tensor([3, 2], device=engine.device)).logits
         at_once = torch.stack([engine.last_logits([1, 2, 3]), engine.last_logits([1, 2])])
     except Exception as error:
-        # What an architecture without such a cache raises differs from one to the next.
+        # The exceptions of architectures without such a cache vary.
         raise _no_cache(name, str(error)) from error
     if not at_once.amax(-1).isfinite().all():
         raise ModelError(
-            f"the logits of the model {name!r} overflow: they hold NaN or infinity",
-            expected="a model whose logits are finite numbers",
-            fix="load it with another dtype: bfloat16 and float32 hold far larger numbers than float16",
+            f"the logits of the model {name!r} overflow: they contain NaN or infinity",
+            expected="a model with finite logits",
+            fix="load it with another dtype: bfloat16 and float32 have a far larger range than float16",
         )
-    # Far above the rounding of half precision, far below what a lost state does.
+    # Far above the rounding error of half precision, far below the effect of a lost state.
     if (stepwise - at_once).norm() > 0.1 * at_once.norm():
-        raise _no_cache(name, "its next tokens change when a text is read step by step")
+        raise _no_cache(name, "its next tokens change when a text is processed step by step")
 
 
 def _no_cache(name: str, reason: str) -> ModelError:
     return ModelError(
         f"the model {name!r} does not run with a key-value cache: {reason}",
         expected="attention models such as GPT-2, GPT-NeoX, Llama, Mistral, Qwen, OPT, CTRL",
-        fix="serve the model elsewhere and name it as endpoint:URL#MODEL",
+        fix="serve the model elsewhere and use it as endpoint:URL#MODEL",
     )
 
 
 def context_length(model: PreTrainedModel) -> int:
-    """The longest row a model reads, in tokens."""
+    """The context length of a model, in tokens."""
     config = model.config.get_text_config()
     sizes = [getattr(config, name, None) for name in _CONTEXT_FIELDS]
     return next((size for size in sizes if isinstance(size, int) and size > 0), _UNLIMITED)
@@ -271,13 +271,13 @@ def _tables(cache: DynamicCache) -> list[_Layer]:
 
 
 def _empty_tables(layer: _Layer, rows: int) -> _Layer:
-    """Empty tables of the sizes of a layer."""
+    """Empty keys and values with the sizes of a layer."""
     keys, values = (part.new_zeros((rows, part.shape[1], 0, part.shape[3])) for part in layer)
     return keys, values
 
 
 def _resize_cells(cells: Tensor, rows: int, width: int) -> Tensor:
-    """The table with that many rows and its last ``width`` columns, padded with zeros."""
+    """The tensor with this many rows and its last ``width`` columns, padded with zeros."""
     cells = cells[:, :, max(0, cells.shape[2] - width) :]
     missing = width - cells.shape[2], rows - cells.shape[0]
     return F.pad(cells, (0, 0, missing[0], 0, 0, 0, 0, missing[1])) if any(missing) else cells
@@ -293,13 +293,13 @@ class _StaticLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self.dtype, self.device = keys.dtype, keys.device
 
     def set_position(self, rows: Tensor, positions: Tensor, longest: int) -> None:
-        """Say where the next keys and values go, and how many columns are looked at."""
+        """Set the position of the next keys and values, and the number of columns to attend to."""
         self._rows, self._positions, self._longest = rows, positions, longest
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
-        """Write keys and values of one token a row; all that may be looked at."""
+        """Write keys and values of one token per row; return all that may be attended to."""
         count, visible = len(self._rows), []
         for cells, new in zip(self.table, (key_states, value_states), strict=True):
             cells[self._rows, :, self._positions] = new[:, :, 0]
@@ -307,23 +307,23 @@ class _StaticLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         return visible[0], visible[1]
 
     def get_seq_length(self) -> int:
-        """The columns before the new one, as far as the model must know."""
+        """The number of past columns reported to the model."""
         return self._longest - 1
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """The columns that are looked at, from the first on."""
+        """The number of columns to attend to, and the first one."""
         return self._longest, 0
 
 
 class HubStaticKVCache:
-    """Rows being written, each at its own position: a ``StaticKVCache``."""
+    """A ``StaticKVCache`` with a separate position for each row."""
 
     def __init__(self, engine: HubEngine, rows: int, length: int) -> None:
         self._engine, self._columns = engine, torch.arange(length, device=engine.device)
         self._places = torch.arange(rows, device=engine.device)
         self._lengths: list[int] = []
         self._prefixes: dict[int, PrefillState] = {}
-        # A token is read to see how large keys and values are, layer by layer.
+        # Prefilling one token shows the sizes of keys and values of each layer.
         sample = cast("list[tuple[Tensor, Tensor]]", engine.prefill([[0]])[0].read)
         self._layers = [
             _StaticLayer(*(part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in layer))
@@ -334,11 +334,11 @@ class HubStaticKVCache:
 
     @property
     def bytes(self) -> int:
-        """The memory its tables take."""
+        """The memory of its tensors."""
         return sum(cells.nbytes for layer in self._layers for cells in layer.table)
 
     def fill(self, rows: Sequence[int], prefixes: Sequence[PrefillState]) -> None:
-        """Begin each of those rows with a prefix; a row just after the last one is added."""
+        """Start these rows from their prefixes; a row right after the last one is appended."""
         self._prefixes |= dict(zip(rows, prefixes, strict=True))
         groups: dict[tuple[int, int], list[tuple[int, PrefillState]]] = {}
         for row, prefix in zip(rows, prefixes, strict=True):
@@ -349,28 +349,28 @@ class HubStaticKVCache:
                 self._fill(group, length)
 
     def _fill(self, group: Sequence[tuple[int, PrefillState]], length: int) -> None:
-        """Begin rows with prefixes of one length that were read together, where they end together."""
+        """Start rows from prefixes of one length that were prefilled together, right-aligned."""
         read = cast("list[tuple[Tensor, Tensor]]", group[0][1].read)
         places = torch.tensor([(row, prefix.row) for row, prefix in group])
-        to, of = to_device(places, self._engine.device).unbind(1)
+        targets, sources = to_device(places, self._engine.device).unbind(1)
         for layer, parts in zip(self._layers, read, strict=True):
             for cells, part in zip(layer.table, parts, strict=True):
-                cells[to, :, :length] = part[of, :, part.shape[2] - length :]
+                cells[targets, :, :length] = part[sources, :, part.shape[2] - length :]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but these, the first of which becomes row 0, and so on."""
+        """Keep only these rows, renumbered in this order."""
         longest = max(self._lengths, default=0)
         moves = [(new, old) for new, old in enumerate(rows) if new != old]
         if moves:
-            to, of = to_device(torch.tensor(moves), self._engine.device).unbind(1)
+            targets, sources = to_device(torch.tensor(moves), self._engine.device).unbind(1)
             for layer in self._layers:
                 for cells in layer.table:
-                    cells[to, :, :longest] = cells[of, :, :longest]
+                    cells[targets, :, :longest] = cells[sources, :, :longest]
         self._lengths = [self._lengths[row] for row in rows]
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> DecoderOutput:
-        """Append one token to every row, by the model's own cache as long as rows only have prefixes."""
+        """Append one token to every row; uses the model's own cache while rows contain only prefixes."""
         prefixes, lengths = self._prefixes, self._lengths
         self.count_token()
         if all(row in prefixes and prefixes[row].length == length for row, length in enumerate(lengths)):
@@ -386,7 +386,7 @@ class HubStaticKVCache:
 
     @torch.no_grad()
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
-        """A step of the first rows, whose tokens stand at these positions, below ``longest``."""
+        """Run a step of the first rows, with tokens at these positions, below ``longest``."""
         for layer in self._layers:
             layer.set_position(self._places[: len(tokens)], positions, longest)
         kind = self._layers[0].table[0].dtype

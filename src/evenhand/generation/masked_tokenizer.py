@@ -1,4 +1,4 @@
-"""Text to token ids and back for masked models: the frame of a row, its masks, and what is never drawn."""
+"""Tokenization for masked models: special tokens, masks, and tokens excluded from sampling."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ELISION = re.compile(r"(?:\A|\s)[A-Za-z]['’]\Z")
 
 
 def join_pieces(before: str, pieces: Sequence[str]) -> str:
-    """The text of pieces as it goes on after ``before``, with the space that separates them.
+    """Join pieces to the text that continues ``before``, including the separating space.
 
-    Spaces are put back by rule: none before a closing mark or after an opening one, double quotes by turns,
-    hyphens, slashes, clitics, initials and numbers closed up. What the tokenizer lost (the case of uncased
-    models, spaces around a dash) stays lost.
+    Rules restore the spaces: none before a closing mark or after an opening one; double quotes alternate;
+    hyphens, slashes, clitics, initials and numbers are joined. Information lost by the tokenizer (the case in
+    uncased models, spaces around a dash) is not restored.
 
     >>> join_pieces("The old", ["##est", "man", "'", "s", "well", "-", "known", "dog", "(", "3", ")", "."])
     "est man's well-known dog (3)."
@@ -46,7 +46,7 @@ def join_pieces(before: str, pieces: Sequence[str]) -> str:
 
 
 def _is_spaced(text: str, piece: str, following: str) -> bool:
-    """Whether a space stands between the text and its next piece."""
+    """Whether a space separates the text and its next piece."""
     last = text[-1:]
     if not last or last.isspace() or last in _TIGHT_AFTER:
         return False
@@ -64,14 +64,14 @@ def _is_spaced(text: str, piece: str, following: str) -> bool:
 
 
 def _joins(text: str, piece: str, following: str) -> bool:
-    """Whether a hyphen or slash stands between two words or numbers."""
+    """Whether a hyphen or slash connects two words or numbers."""
     if piece in _JOINERS:
         return text[-1].isalnum() and following[:1].isalnum()
     return text[-2:-1].isalnum() and piece[:1].isalnum()
 
 
 def _goes_on(text: str, piece: str, following: str) -> bool:
-    """Whether the piece continues a number (1,000; 3.5; 12:30) or a row of initials (U.S.)."""
+    """Whether the piece continues a number (1,000; 3.5; 12:30) or initials (U.S.)."""
     if piece.isdigit() and _NUMBER_MARK.search(text):
         return text[-1] == "." or len(piece) == (3 if text[-1] == "," else 2)
     return len(piece) == 1 and piece.isalpha() and following == "." and bool(_INITIAL.search(text))
@@ -83,16 +83,16 @@ _HALF_WRITTEN = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class MaskedTokenCodec:
-    """A tokenizer as masked generation needs it."""
+    """A tokenizer for masked generation."""
 
     tokenizer: Tokenizer
     before: int
-    """The token that opens a row, as [CLS]."""
+    """The first token of a row, such as [CLS]."""
     after: int
-    """The token that closes a row, as [SEP]."""
+    """The last token of a row, such as [SEP]."""
     mask: int
     excluded_tokens: frozenset[int]
-    """Tokens that are never drawn: special ones, those no text was trained on, those without a spelling."""
+    """Tokens that are never sampled: special tokens, unused tokens, and tokens without a spelling."""
     digest: str
 
     @classmethod
@@ -100,7 +100,7 @@ class MaskedTokenCodec:
         cls, tokenizer: Tokenizer, *, before: int, after: int, mask: int, vocabulary: int
     ) -> MaskedTokenCodec:
         """The codec of a tokenizer whose model scores ``vocabulary`` tokens."""
-        # The text is framed here, and padded in tensors.
+        # Special tokens are added here, and padding in tensors.
         tokenizer.no_padding()
         tokenizer.no_truncation()
         special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
@@ -125,16 +125,16 @@ class MaskedTokenCodec:
         return cls.of(tokenizer, before=before, after=after, mask=mask, vocabulary=vocabulary)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without the tokens that frame it."""
+        """The ids of each text, without special tokens."""
         sound = [drop_surrogates(text) for text in texts]
         encodings = self.tokenizer.encode_batch_fast(sound, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def continuation(self, prompt: str, before: Sequence[int], tokens: Sequence[int]) -> str:
-        """The clean text of tokens that follow a prompt, which was read as the tokens ``before``."""
+        """The clean text of tokens that follow a prompt, which was encoded as ``before``."""
         if isinstance(self.tokenizer.model, WordPiece):
             return join_pieces(prompt, [self.tokenizer.id_to_token(token) or "" for token in tokens])
-        # With the prompt: some tokenizers write a word differently at the start of a text.
+        # Decoded with the prompt: some tokenizers decode a word differently at the start of a text.
         whole: str = self.tokenizer.decode([*before, *tokens])
         start: str = self.tokenizer.decode(list(before))
         return whole[len(start) :].replace(_HALF_WRITTEN, "")

@@ -1,9 +1,9 @@
-"""The one sampling loop, for plain and for mitigated text.
+"""The sampling loop, shared by plain and mitigated generation.
 
-A prompt is read once and shared by its samples; rows are started in order of length and written side by
-side; a finished row gives its place to the next one. The randomness of a row depends on (seed, prompt id,
-sample, position) alone, and no row sees another, so the batch changes nothing but rounding. While an
-accelerator is at a step, finished texts are emitted, rows made ready and prompts read, some at once.
+A prompt is prefilled once and shared by its samples; rows start in order of length and are decoded as a
+batch; a waiting row takes the slot of a finished one. The randomness of a row depends only on (seed, prompt
+id, sample, position), and rows are independent, so the batch affects nothing but rounding. While the device
+computes a step, finished completions are emitted, rows prepared and prompts prefilled in batches.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ from evenhand.generation.tokenizer import TokenCodec
 from evenhand.tensors.batching import RowLimits, is_out_of_memory, map_by_length
 
 VERSION = "1"
-"""Part of every key: raised when the loop writes other texts from the same model, spec and seed."""
+"""Part of every cache key: increased when the same model, spec and seed give other texts."""
 
 DEFAULT_BATCH = 32
-"""Rows on a CPU, where more of them are no faster, and where an accelerator begins."""
+"""Batch size on a CPU, where larger batches are no faster, and the initial one on a GPU."""
 LARGEST_BATCH = 1024
 
 _PREFILL_TOKENS = 4096
 _SHARE = 32
-"""While an accelerator is at a step, this part of the places is emitted or made ready: all would take longer
-than a step."""
+"""During one device step, one in this many slots is emitted or prepared: all of them would take longer than a
+step."""
 _LENGTHS = 64
-"""How many rows fit is asked once for all lengths up to the next multiple of this."""
+"""Row lengths are rounded up to a multiple of this when testing how many rows fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingLoop(RowLimits):
-    """A model ready to write: engine, tokenizer, rows at once, and what steers it."""
+    """A model ready to generate: engine, tokenizer, batch size, and steering."""
 
     FIRST = DEFAULT_BATCH
     LARGEST = LARGEST_BATCH
     engine: Engine
     codec: TokenCodec
     batch: int | None = None
-    """Rows at once; None grows them until an accelerator's memory is full."""
+    """Batch size; None increases it until the device memory is full."""
     steering: Steering | None = None
     numbers: Iterator[int] = field(default_factory=count)
-    """Numbers the rows for the steering, never twice, so that it may keep something for each."""
+    """Unique row ids, so that the steering can keep state for each row."""
     rows_by_length: dict[int, int] = field(default_factory=dict)
-    """Length of a row, rounded up, to the rows that fit."""
+    """Maximum batch size by rounded row length."""
     graph_cache: GraphCache = field(default_factory=GraphCache)
-    """Whether steps are captured, and those captured before."""
+    """The cache of captured steps."""
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs."""
+        """The device of the model."""
         return self.engine.device
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """One completion for each request and sample, as they finish.
+        """Yield one completion per request and sample, as they finish.
 
         A prompt that does not fit the context with ``max_new_tokens`` fails with ``prompt_too_long``: a
         shorter text would not be comparable.
@@ -96,7 +96,7 @@ class SamplingLoop(RowLimits):
 
 
 class Scheduler:
-    """The rows being written and the jobs that wait for a place."""
+    """Assigns waiting jobs to the slots of a batch."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Scheduler:
         self._loop = loop
         self._spec = spec
         self._uniforms = RowUniforms(spec.seed)
-        # Jobs of one prompt stand together, and prompts of like length: they are read together.
+        # Sorted by prompt and length, since prompts are prefilled in batches.
         self._waiting = deque(sorted(jobs, key=lambda job: (len(job.prompt), job.prompt)))
         self._longest = max((len(job.prompt) for job in jobs), default=0) + spec.max_new_tokens
         self._slots = places or self._find_slots()
@@ -118,14 +118,14 @@ class Scheduler:
         self.reset()
 
     def _find_slots(self) -> int:
-        """The rows asked for; else as many as fit an accelerator, from a token written in each."""
+        """The requested batch size, else the largest that fits the device, tested with one token per row."""
         length = _round_length(self._longest, self._loop.engine.context)
-        # As many as the captured step that serves them has: after more texts there would be places for it.
+        # Rounded up to the batch size of the captured step, so that more texts can fill its slots.
         wanted = min(bucket_size(len(self._waiting)), LARGEST_BATCH)
         return self._loop.find_rows(length, wanted, lambda rows: self._fits(rows, length))
 
     def _fits(self, rows: int, length: int) -> bool:
-        """Whether so many rows of that length can be written, from a first token of each."""
+        """Whether this many rows of that length fit into memory, tested with a first token of each."""
         prompt = (self._waiting[0].prompt[0],) * (length - self._spec.max_new_tokens)
         jobs = [SequenceRequest("trial", number, prompt) for number in range(rows)]
         trial = Scheduler(self._loop, self._spec, jobs, places=rows)
@@ -148,7 +148,7 @@ class Scheduler:
         self._close()
 
     def reset(self) -> None:
-        """Begin with an empty batch."""
+        """Start with an empty batch."""
         self._rows: list[TokenSequence] = []
         self._ready: deque[TokenSequence] = deque()
         self._read: dict[tuple[int, ...], PrefillState] = {}
@@ -156,7 +156,7 @@ class Scheduler:
 
     @property
     def _decoder(self) -> Decoder:
-        # Not before it is needed: its tables may be what does not fit into memory.
+        # Created when needed: its tensors may be what exceeds the memory.
         if self._open_decoder is None:
             self._open_decoder = self._open_graph_decoder() or self._open_eager_decoder()
         return self._open_decoder
@@ -179,12 +179,12 @@ class Scheduler:
         return EagerDecoder(batch, self._guide, self._spec, loop.engine.device)
 
     def _close(self) -> None:
-        """Leave the decoder to those who write next."""
+        """Release the decoder for the next run."""
         if self._open_decoder is not None:
             self._loop.graph_cache.release(self._open_decoder)
 
     def step(self) -> bool:
-        """Write one token in every row; False where memory did not suffice."""
+        """Generate one token in every row; False if memory ran out."""
         try:
             self._admit()
             self._drop_finished()
@@ -204,7 +204,7 @@ class Scheduler:
         return self.step()
 
     def _prepare(self) -> None:
-        """Do what else there is, while an accelerator works; no more finished texts than places wait."""
+        """Do host work while the device computes; at most as many finished texts wait as there are slots."""
         some = max(1, self._slots // _SHARE)
         self._emit(max(some, len(self._finished) - self._slots))
         self._prepare_sequences(min(len(self._ready) + some, self._slots))
@@ -212,24 +212,24 @@ class Scheduler:
             self._read_prompts()
 
     def _halve_slots(self) -> None:
-        """Begin again with half the rows."""
-        # What does not fit is let go before memory is given back.
+        """Restart with half the rows."""
+        # Drop the references before memory is freed.
         self.requeue()
         self._slots = self._loop.halve(self._slots)
 
     def requeue(self) -> None:
-        """Put the rows back among those that wait; what they had written comes out the same."""
+        """Put the rows back into the queue; their texts come out the same."""
         self._waiting.extendleft(row.job for row in reversed(self._rows) if not row.is_over)
         self.reset()
 
     def _admit(self) -> None:
-        """Give the places of finished rows, and empty ones, to waiting jobs."""
+        """Assign the slots of finished rows, and empty slots, to waiting jobs."""
         free = [place for place, row in enumerate(self._rows) if row.is_over]
         free += range(len(self._rows), self._slots)
         jobs = list(islice(self._waiting, len(free)))
         if not jobs:
             return
-        # Prompts first: an accelerator reads them while rows are made ready.
+        # Prompts first: the device prefills them while rows are prepared.
         places, prefixes = free[: len(jobs)], self._prefixes(jobs)
         self._prepare_sequences(len(jobs))
         rows = [self._ready.popleft() for _ in jobs]
@@ -239,7 +239,7 @@ class Scheduler:
             self._waiting.popleft()
 
     def _drop_finished(self) -> None:
-        """Close the places nobody waits for."""
+        """Remove the slots of finished rows."""
         left = [place for place, row in enumerate(self._rows) if not row.is_over]
         if len(left) < len(self._rows):
             left = _compact_slots(left)
@@ -247,15 +247,15 @@ class Scheduler:
             self._rows = [self._rows[place] for place in left]
 
     def _prefixes(self, jobs: Sequence[SequenceRequest]) -> list[PrefillState]:
-        """What each job's prompt leaves in the cache: all but its last token, which the next step reads."""
+        """The prefill of each job's prompt without its last token, which the next step reads."""
         if any(job.prompt not in self._read for job in jobs):
             self._read_prompts()
         return [self._read[job.prompt] for job in jobs]
 
     def _read_prompts(self) -> None:
-        """Read the prompts of the jobs that come next, after those before are forgotten."""
+        """Prefill the prompts of the next jobs and drop the earlier ones."""
         ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._slots))
-        # At once: they may take as much memory as the rows themselves.
+        # Dropped first: they may take as much memory as the rows themselves.
         self._read = {prompt: read for prompt, read in self._read.items() if prompt in ahead}
         missing = [prompt for prompt in ahead if prompt not in self._read]
         self._read.update(zip(missing, self._prefill(missing), strict=True))
@@ -267,21 +267,21 @@ class Scheduler:
         return map_by_length(prompts, read, rows=self._slots, tokens=_PREFILL_TOKENS)
 
     def _prepare_sequences(self, count: int) -> None:
-        """Make rows for the first jobs that wait, until there are so many."""
+        """Prepare rows for the first waiting jobs, until ``count`` are ready."""
         for job in islice(self._waiting, len(self._ready), count):
             uniforms = self._uniforms(job.request_id, job.sample, self._spec.max_new_tokens)
             text = self._loop.codec.decode(job.prompt)
             self._ready.append(TokenSequence(next(self._loop.numbers), job, uniforms, text))
 
     def _append_tokens(self) -> None:
-        """Give each row its next token."""
+        """Append the next token to each row."""
         for row, token in zip(self._rows, self._decoder.sync() if self._rows else (), strict=True):
             if token is not None:
                 row.append(token, self._loop.codec, self._spec)
         self._finished += [row for row in self._rows if row.is_over]
 
     def _emit(self, count: int) -> None:
-        """Complete so many of the finished rows."""
+        """Emit up to ``count`` of the finished rows."""
         for _ in range(min(count, len(self._finished))):
             self._completions.append(self._finished.popleft().to_completion(self._loop.codec, self._spec))
 
@@ -292,12 +292,12 @@ class Scheduler:
 
 
 def _round_length(length: int, context: int) -> int:
-    """The length for which rows are tried and graphs captured: few lengths serve all."""
+    """The length for which memory is tested and graphs are captured: a few lengths serve all rows."""
     return min(-(-length // _LENGTHS) * _LENGTHS, context)
 
 
 def _compact_slots(left: Sequence[int]) -> list[int]:
-    """The rows in an order in which only those move whose place is beyond the last one.
+    """An order of the remaining rows that moves only those beyond the new last slot.
 
     >>> _compact_slots([0, 2, 3, 5])
     [0, 5, 2, 3]
@@ -307,7 +307,7 @@ def _compact_slots(left: Sequence[int]) -> list[int]:
 
 
 def _topk_needed(spec: GenerationSpec) -> int:
-    """How many of the likeliest tokens sampling looks at; 0 where it looks at all."""
+    """The number of most likely tokens that sampling reads; 0 if it reads all."""
     if spec.repetition_penalty != 1:
         return 0
     return 1 if spec.temperature == 0 else spec.top_k

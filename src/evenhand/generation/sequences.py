@@ -1,4 +1,4 @@
-"""A text to be written, and one that is being written."""
+"""Requested sequences and sequences in progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HALF_WRITTEN = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class SequenceRequest:
-    """One text to be written."""
+    """One text to generate."""
 
     request_id: str
     sample: int
@@ -26,14 +26,14 @@ class SequenceRequest:
 
 
 def fail_request(request: Request, tokens: int, failure: str) -> Iterator[Completion]:
-    """The completions of a request that cannot be continued, and why."""
+    """The failed completions of a request, with the reason."""
     for sample in request.samples:
         yield Completion(request.id, sample, None, None, prompt_tokens=tokens, failure=failure)
 
 
 @dataclass(slots=True)
 class TokenSequence:
-    """A text being written."""
+    """A text being generated."""
 
     number: int
     job: SequenceRequest
@@ -42,11 +42,11 @@ class TokenSequence:
     tokens: list[int] = field(default_factory=list)
     finish: Finish | None = None
     failure: str | None = None
-    """Why there is no text: ``not_finite`` where the model's numbers overflowed on the way."""
+    """The reason for a failure: ``not_finite`` if the logits overflowed."""
 
     @property
     def is_over(self) -> bool:
-        """Whether no token is to come."""
+        """Whether the sequence is finished."""
         return self.finish is not None or self.failure is not None
 
     @property
@@ -56,7 +56,7 @@ class TokenSequence:
 
     @property
     def uniform(self) -> float:
-        """The number the next token is drawn with."""
+        """The uniform number for sampling the next token."""
         return float(self.uniforms[len(self.tokens)])
 
     @property
@@ -65,7 +65,7 @@ class TokenSequence:
         return [*self.job.prompt, *self.tokens]
 
     def append(self, token: int, codec: TokenCodec, spec: GenerationSpec) -> None:
-        """Append a token, and notice the end."""
+        """Append a token, and detect the end."""
         if token == NO_TOKEN:
             self.failure = "not_finite"
             return
@@ -79,13 +79,13 @@ class TokenSequence:
 
     def decode(self, codec: TokenCodec) -> str:
         """The text so far, without the prompt."""
-        # Decoded with the prompt: some tokenizers write a word differently at the start of a text.
+        # Decoded with the prompt: some tokenizers decode a word differently at the start of a text.
         tokens = self.tokens[:-1] if self.finish == "end" else self.tokens
         return codec.decode([*self.job.prompt, *tokens])[len(self.prompt_text) :]
 
     def to_completion(self, codec: TokenCodec, spec: GenerationSpec) -> Completion:
-        """What the loop says of the finished text."""
-        bare = Completion(
+        """The completion of the finished text."""
+        completion = Completion(
             self.job.request_id,
             self.job.sample,
             None,
@@ -95,8 +95,8 @@ class TokenSequence:
             failure=self.failure,
         )
         if self.failure is not None:
-            return bare
-        # The budget may end in the middle of a character of several bytes.
+            return completion
+        # The token limit may fall inside a multi-byte character.
         text = self.decode(codec).rstrip(_HALF_WRITTEN)
         end = first_sentence_end(text) if spec.stop == "sentence" else None
-        return replace(bare, text=text[:end], finish=self.finish if end is None else "sentence")
+        return replace(completion, text=text[:end], finish=self.finish if end is None else "sentence")

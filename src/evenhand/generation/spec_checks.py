@@ -1,4 +1,4 @@
-"""What a model refuses of a generation spec: values out of range, and fields that only others know."""
+"""Checks of a generation spec: values out of range, and fields that the model does not support."""
 
 from __future__ import annotations
 
@@ -11,66 +11,66 @@ from evenhand.core.records import GenerationSpec
 
 BURN_IN: Final = 200
 ITERATIONS: Final = 500
-"""Of a masked model, where the spec names none: BOLD's settings (appendix A.2.1)."""
+"""Defaults of masked models: BOLD's settings (appendix A.2.1)."""
 
 
 def check_spec(spec: GenerationSpec, context: int) -> None:
-    """An error where no prompt at all could be continued as asked."""
+    """Raise an error if no prompt could be continued with this spec."""
     if spec.max_new_tokens < 1 or spec.max_new_tokens >= context:
         raise InputError(
             f"max_new_tokens is {spec.max_new_tokens}",
             expected=f"1 to {context - 1}: the model's context is {context} tokens, prompt included",
-            fix="ask for fewer tokens, or take a model with a longer context",
+            fix="request fewer tokens, or use a model with a longer context",
         )
     for name, value, accepted, fits in (
         ("temperature", spec.temperature, "0 (greedy) or more", spec.temperature >= 0),
         ("top_k", spec.top_k, "0 (every token) or more", spec.top_k >= 0),
         ("top_p", spec.top_p, "above 0, at most 1", 0 < spec.top_p <= 1),
-        ("repetition_penalty", spec.repetition_penalty, "above 0 (1 is none)", spec.repetition_penalty > 0),
+        ("repetition_penalty", spec.repetition_penalty, "above 0; 1 is off", spec.repetition_penalty > 0),
     ):
         if not fits:
             raise InputError(f"{name} is {value}", expected=accepted, fix=f"change {name}")
 
 
 def check_control_code(code: str, codes: Collection[str], name: str) -> str:
-    """The control code, or an error where the model does not know it."""
+    """The control code; an error if the model does not support it."""
     if code in codes:
         return code
     raise InputError(
         f"control code {code!r} for the model {name!r}",
         expected=", ".join(sorted(codes)) if codes else "control codes are for CTRL models",
-        fix="choose one of these" if codes else "leave the control code out",
+        fix="choose one of these" if codes else "omit the control code",
     )
 
 
 def refuse_iterations(spec: GenerationSpec, name: str) -> None:
-    """An error where a model that writes forward is given a burn-in or iterations."""
+    """Raise an error if a causal model is given a burn-in or iterations."""
     for field, value in (("burn_in", spec.burn_in), ("iterations", spec.iterations)):
         if value is not None:
             raise InputError(
                 f"{field} {value} for the model {name!r}",
                 expected="burn-in and iterations are for masked models such as builtin:masked",
-                fix=f"leave {field} out, or take a preset for causal models",
+                fix=f"omit {field}, or use a preset for causal models",
             )
 
 
 def resolve_masked(spec: GenerationSpec, context: int, name: str) -> GenerationSpec:
-    """The spec of a masked model with its iterations named, or an error for what no such model can do."""
+    """The spec of a masked model with explicit iterations; an error for unsupported options."""
     check_spec(spec, context)
     if spec.control_code is not None:
         check_control_code(spec.control_code, (), name)
     if spec.repetition_penalty != 1:
         raise InputError(
             f"repetition_penalty is {spec.repetition_penalty} for the model {name!r}",
-            expected="1 (none): a masked model has no order of writing to penalise",
-            fix="leave the repetition penalty out",
+            expected="1 (disabled): a masked model has no left-to-right order to penalise",
+            fix="omit the repetition penalty",
         )
     iterations = ITERATIONS if spec.iterations is None else spec.iterations
     burn_in = min(BURN_IN, iterations) if spec.burn_in is None else spec.burn_in
     if iterations < 1 or not 0 <= burn_in <= iterations:
         raise InputError(
             f"burn_in is {burn_in} and iterations is {iterations}",
-            expected="1 iteration or more, and a burn-in of 0 to that many",
+            expected="at least 1 iteration, and a burn-in from 0 to that number",
             fix="change burn_in or iterations",
         )
     return replace(spec, iterations=iterations, burn_in=burn_in)

@@ -1,4 +1,4 @@
-"""Text to token ids and back, for the tokenizers library alone and for those transformers wraps."""
+"""Tokenizers from the tokenizers library and from transformers."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
 
 
 _MOST_TOKENS: Final = 1 << 24
-"""Many times the largest published vocabulary."""
+"""Many times the size of the largest published vocabulary."""
 
 
 class TokenCodec(Protocol):
-    """A tokenizer as the models need it."""
+    """The tokenizer interface of the models."""
 
     @property
     def start(self) -> int | None:
-        """The token an empty prompt begins with; None where the tokenizer has none."""
+        """The start token of an empty prompt, or None."""
         ...
 
     @property
     def ends(self) -> frozenset[int]:
-        """The tokens after which a text is over."""
+        """The end-of-text tokens."""
         ...
 
     @property
     def digest(self) -> str:
-        """What identifies the tokenizer."""
+        """A digest that identifies the tokenizer."""
         ...
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, with the tokens the tokenizer itself puts in front."""
+        """The ids of each text, including the tokenizer's own prefix tokens."""
         ...
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, special ones left out."""
+        """The text of tokens without special tokens."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlainCodec:
-    """A ``tokenizer.json`` read by the tokenizers library alone."""
+    """A ``tokenizer.json`` loaded with the tokenizers library only."""
 
     tokenizer: Tokenizer
     start: int | None
@@ -60,7 +60,7 @@ class PlainCodec:
 
     @classmethod
     def read(cls, path: Path, *, end: int) -> PlainCodec:
-        """The tokenizer of a file; ``end`` is the token that closes a text and opens an empty one."""
+        """Read a tokenizer; ``end`` is the token that ends a text and starts an empty one."""
         tokenizer = read_tokenizer(path)
         return cls(tokenizer, end, frozenset({end}), digest(read_text(path)))
 
@@ -72,7 +72,7 @@ class PlainCodec:
         ]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, special ones left out."""
+        """The text of tokens without special tokens."""
         text: str = self.tokenizer.decode(list(tokens))
         return text
 
@@ -93,7 +93,7 @@ class HubCodec:
         return cls(tokenizer, start, ends, _digest(tokenizer))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, with the tokens the tokenizer itself puts in front."""
+        """The ids of each text, including the tokenizer's own prefix tokens."""
         if not texts:
             return []
         ids: list[list[int]] = self.tokenizer([drop_surrogates(text) for text in texts], verbose=False)[
@@ -102,7 +102,7 @@ class HubCodec:
         return ids
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, special ones left out."""
+        """The text of tokens without special tokens."""
         text = self.tokenizer.decode(
             list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
@@ -110,29 +110,29 @@ class HubCodec:
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a ``tokenizer.json``; on a damaged one the library raises anything, or panics."""
+    """Read a ``tokenizer.json``; for a damaged file the library raises various errors or panics."""
     with raise_model_errors(
         str(path),
-        expected="a tokenizer.json of the tokenizers library",
+        expected="a tokenizer.json from the tokenizers library",
         fix="download or save the tokenizer again",
     ):
         check_steps(path)
         tokenizer: Tokenizer = Tokenizer.from_str(read_text(path))
         check_ids(tokenizer.get_vocab())
-        # Tried here, with a letter no vocabulary has: a token for what is unknown is missed only then.
+        # Tested with a character outside any vocabulary: only then does a missing unknown token show.
         tokenizer.encode("a text \U000f0000", add_special_tokens=False)
         return tokenizer
 
 
 def check_ids(vocabulary: Mapping[str, int]) -> None:
-    """A ValueError where a token has an absurd number: the library counts up to it when it is written."""
+    """Raise a ValueError for an absurdly large token id: the library loops up to it when saving."""
     largest = max(vocabulary.values(), default=0)
     if largest > _MOST_TOKENS:
-        raise ValueError(f"a token has the number {largest:,}")
+        raise ValueError(f"a token has the id {largest:,}")
 
 
 def drop_surrogates(text: str) -> str:
-    """The text without lone surrogates, which no tokenizer takes."""
+    """Replace lone surrogates, which no tokenizer accepts."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

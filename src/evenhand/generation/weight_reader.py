@@ -1,4 +1,4 @@
-"""Weights found by the Hub's names, checked against the sizes a configuration promises."""
+"""Reads weights by the Hub's names and checks them against the configured sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LayerNormWeights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WeightReader:
-    """Finds weights by name, with or without ``prefix``, and puts them where they run."""
+    """Finds weights by name, with or without ``prefix``, and moves them to the device."""
 
     tensors: Mapping[str, Tensor]
     prefix: str
@@ -45,22 +45,22 @@ class WeightReader:
                 require_finite({candidate: weights}, "the model")
                 return weights
         raise ModelError(
-            f"the weights lack {name!r}",
+            f"the weights have no {name!r}",
             expected="a complete checkpoint with its language-model head",
             fix="save or download the model again",
         )
 
     def spellings(self, name: str) -> tuple[str, ...]:
-        """The names under which checkpoints keep these weights."""
+        """The names of these weights in checkpoints."""
         return (name,)
 
     def table(self, name: str, entries: int, width: int) -> Tensor:
-        """A table of vectors, refused where its size is another one."""
+        """A matrix of vectors; an error if its size differs."""
         table = self.tensor(name)
         if table.shape != (entries, width):
             raise ModelError(
                 f"{name!r} is {' x '.join(map(str, table.shape))}, not {entries} x {width}",
-                expected="weights of the sizes config.json names",
+                expected="weights with the sizes in config.json",
                 fix="save or download the model again",
             )
         return table

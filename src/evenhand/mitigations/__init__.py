@@ -1,1 +1,1 @@
-"""A model in, a model out: reinforced calibration while a model writes, and word replacement after it."""
+"""Mitigations wrap a model: reinforced calibration during generation, and word replacement afterwards."""

@@ -1,7 +1,7 @@
-"""Reinforced calibration: a model is steered, token by token, towards text that neither side could claim.
+"""Reinforced calibration: steers a model, token by token, towards text that favours neither side.
 
 Liu et al., "Mitigating Political Bias in Language Models Through Reinforced Calibration" (AAAI 2021), section
-4. ADR 20 lists every choice the equations leave open.
+4. ADR 20 lists the choices that the equations leave open.
 """
 
 from __future__ import annotations
@@ -28,49 +28,49 @@ PiecePolicy = Literal["mean", "first"]
 SIGMA: Final[dict[Mode, float]] = {"embedding": 0.02, "classifier": 0.05}
 """Target divergence per token by mode (section 5 of the paper)."""
 RATE: Final[dict[Mode, float]] = {"embedding": 0.01, "classifier": 0.03}
-"""Adam's rate by mode, which the paper does not print: large enough to reach the target in 15 steps."""
+"""Adam's learning rate by mode, not given in the paper: large enough to reach the target in 15 steps."""
 BETA1: Final = 0.9
 BETA2: Final = 0.999
 EPSILON: Final = 1e-8
-"""Adam's own numbers, as published; every kernel that steps takes them from here."""
+"""Adam's published constants, shared by all kernels."""
 _MOST_SIGMA: Final = 10.0
 LEAST, MOST = 2.0**-20, 2.0**20
-"""What a strength is held between: halving or doubling at every token would end at 0 or infinity."""
+"""Bounds of the strength: repeated halving or doubling would end at 0 or infinity."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationConfig:
-    """What decides a calibration besides its words or its classifier. ADR 20 says why each is as it is."""
+    """Options of a calibration besides its words or classifier. ADR 20 explains the defaults."""
 
     mode: Mode = "embedding"
     strength: float = 0.6
-    """Lambda at the first token of a text; 0 leaves the model as it is."""
+    """Lambda at the first token of a text; 0 disables the calibration."""
     sigma: float = SIGMA["embedding"]
-    """Target divergence per token, in nats: lambda is halved at twice it, doubled at half of it."""
+    """Target divergence per token in nats: at twice it or more lambda is halved, at half or less doubled."""
     steps: int = 15
     """Adam steps per token."""
     rate: float = RATE["embedding"]
-    """Adam's rate as a share of the hidden state's root mean square."""
+    """Adam's learning rate relative to the root mean square of the hidden state."""
     ratio: Ratio = "expected"
-    """The policy ratio of eq. 4: its expectation under the vanilla policy, or its value at the one token the
-    vanilla policy would have written."""
+    """The policy ratio of eq. 4: its expectation under the vanilla policy, or its value at the token sampled
+    from the vanilla policy."""
     scale: GainScale = "relative"
-    """Distances of eq. 5 squared: relative to the vanilla policy's, or in nats."""
+    """Unit of the squared distances of eq. 5: relative to the vanilla policy's, or nats."""
     balance: float = 100.0
-    """Weight of the last term of eq. 5, which keeps the two sides equally far."""
+    """Weight of the last term of eq. 5, which keeps the two sides equally distant."""
     pieces: PiecePolicy = "mean"
-    """A word of several tokens counts as the mean of its tokens, or as its first one."""
+    """Multi-token words count as the mean of their tokens, or as the first token."""
     window: int = 5
-    """Earlier tokens whose gain counts too (classifier)."""
+    """Number of earlier tokens whose gain also counts (classifier)."""
     gamma: float = 0.95
     """Discount of a token's gain for each later token of the window (classifier)."""
     carry: bool = False
-    """A text begins with the strength the last ones ended with; texts then depend on their order."""
+    """Whether a text starts with the final strength of earlier ones; texts then depend on their order."""
     support: int = 128
-    """The likeliest tokens that are calibrated one by one; the rest moves as one."""
+    """Number of most likely tokens calibrated individually; all others are treated as one."""
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
+        """Reject values out of range."""
         for field in fields(self):
             name, value = field.name, getattr(self, field.name)
             if name in _CHOICES:
@@ -86,23 +86,23 @@ class CalibrationConfig:
                 )
 
     def identity(self) -> dict[str, str]:
-        """What goes into a model's identity."""
+        """The options as part of a model's identity."""
         return {field.name: f"{getattr(self, field.name)}" for field in fields(self)}
 
 
 def default_rate(mode: Mode, sigma: object) -> float:
-    """Adam's rate that reaches a target: a divergence grows with the square of the step.
+    """Adam's learning rate for a target: the divergence grows with the square of the step.
 
     >>> round(default_rate("embedding", 0.02), 3), round(default_rate("embedding", 0.08), 3)
     (0.01, 0.02)
     """
     if mode not in RATE or not isinstance(sigma, int | float) or not 0 < sigma <= _MOST_SIGMA:
-        return 1.0  # what is out of range is refused by name, not by what would follow from it
+        return 1.0  # values out of range raise an error that names the option, not this derived rate
     return RATE[mode] * math.sqrt(sigma / SIGMA[mode])
 
 
 class _Range(NamedTuple):
-    """The numbers an option accepts, from ``low`` (``above`` it where that is set) to ``high``."""
+    """The accepted numbers of an option, from ``low`` (exclusive if ``above`` is set) to ``high``."""
 
     low: float
     high: float
@@ -111,7 +111,7 @@ class _Range(NamedTuple):
     whole: bool = False
 
     def holds(self, value: object) -> bool:
-        """Whether a value is such a number."""
+        """Whether a value is in the range."""
         if not isinstance(value, int if self.whole else int | float) or isinstance(value, bool):
             return False
         return self.low <= value <= self.high and not (self.above and value == self.low)
@@ -119,7 +119,7 @@ class _Range(NamedTuple):
 
 _CHOICES: Final = {"mode": Mode, "ratio": Ratio, "scale": GainScale, "pieces": PiecePolicy}
 _RANGES: Final = {
-    "strength": _Range(0, 1000, "0 (none) to 1000; the paper uses 0.1 to 0.9"),
+    "strength": _Range(0, 1000, "0 (off) to 1000; the paper uses 0.1 to 0.9"),
     "sigma": _Range(0, _MOST_SIGMA, "above 0, at most 10 nats; the paper uses 0.02 and 0.05", above=True),
     "steps": _Range(1, 1000, "1 to 1000", whole=True),
     "rate": _Range(0, 1, "above 0, at most 1", above=True),
@@ -132,32 +132,32 @@ _RANGES: Final = {
 
 VERSION: Final = "3"
 EVERYDAY_TEXT_COUNT: Final = 64
-"""Embedded example texts over which the usual distance between two lists is taken."""
+"""Embedded example texts for the typical gap between two lists."""
 _DEFAULT: Final = CalibrationConfig()
 _WORDS: Final = "ideology"
 
 
 class Calibration:
-    """Reinforced calibration of any causal model on this machine, for any two-sided attribute.
+    """Reinforced calibration of any local causal model, for any two-sided attribute.
 
     Args:
-        mode: ``embedding`` keeps away from two word lists; ``classifier`` keeps a classifier of the model's
+        mode: ``embedding`` steers away from two word lists; ``classifier`` keeps a classifier of the model's
             own hidden states undecided.
         words: ``ideology``, ``gender``, or a JSON file with two lists (embedding).
-        calibrator: What ``evenhand train calibrator`` wrote for this model (classifier).
-        strength: Lambda at the first token of a text; 0 leaves the model as it is.
-        sigma: Target divergence a token in nats; 0.02 (embedding) or 0.05 (classifier) where not given.
-        steps: Adam steps a token.
-        rate: Adam's rate as a share of the hidden state's root mean square. Where not given 0.01 (embedding)
-            or 0.03 (classifier), times the root of sigma over its default: as many steps then reach it.
+        calibrator: The output of ``evenhand train calibrator`` for this model (classifier).
+        strength: Lambda at the first token of a text; 0 disables the calibration.
+        sigma: Target divergence per token in nats (default: 0.02 for embedding, 0.05 for classifier).
+        steps: Adam steps per token.
+        rate: Adam's learning rate relative to the root mean square of the hidden state. Default: 0.01
+            (embedding) or 0.03 (classifier), times the square root of sigma over its default.
         ratio: ``expected`` or ``sampled``: the policy ratio of eq. 4.
         scale: ``relative`` or ``nats``: the unit of the squared distances of eq. 5.
         balance: Weight of the last term of eq. 5.
-        pieces: ``mean`` or ``first``: what stands for a word of several tokens.
-        window: Earlier tokens whose gain counts too (classifier).
-        gamma: Discount for each later token (classifier).
-        carry: Begin a text with the strength the last ones ended with.
-        support: The likeliest tokens that are calibrated one by one.
+        pieces: ``mean`` or ``first``: the representation of multi-token words.
+        window: Number of earlier tokens whose gain also counts (classifier).
+        gamma: Discount per later token (classifier).
+        carry: Start a text with the final strength of earlier ones.
+        support: Number of most likely tokens calibrated individually.
     """
 
     def __init__(  # noqa: PLR0913 (one parameter an option: the registry reads them)
@@ -204,14 +204,14 @@ class Calibration:
         self.info = MitigationInfo(
             name="calibration",
             version=VERSION,
-            summary="Steers a model's hidden states while it writes, towards neither of two sides.",
+            summary="Steers a model's hidden states during generation, towards neither of two sides.",
             requires="SteerableModel",
             options=self._identity(),
             citation="Liu et al. Mitigating Political Bias in Language Models. AAAI 2021, section 4.",
         )
 
     def apply(self, model: Model) -> Model:
-        """The model with the calibration on; an error where its hidden states are out of reach."""
+        """The calibrated model; an error if its hidden states are not accessible."""
         if not isinstance(model, SteerableModel):
             raise InputError(
                 f"the model {model.ref.name!r} cannot be steered: its hidden states are not on this machine",
@@ -249,9 +249,9 @@ class Calibration:
 
         if calibrator is not None:
             raise InputError(
-                "the mode embedding was given a calibrator",
+                "the mode embedding does not use a calibrator",
                 expected="word lists; a calibrator is for the mode classifier",
-                fix="leave the calibrator out, or choose the mode classifier",
+                fix="omit the calibrator, or choose the mode classifier",
             )
         self._sides = read_word_lists(str(words))
 
@@ -260,21 +260,21 @@ class Calibration:
 
         if words != _WORDS:
             raise InputError(
-                f"the mode classifier was given the words {words}",
+                f"the mode classifier does not use the words {words}",
                 expected="a calibrator; word lists are for the mode embedding",
-                fix="leave the words out, or choose the mode embedding",
+                fix="omit the words, or choose the mode embedding",
             )
         if calibrator is None:
             raise InputError(
-                "the mode classifier was given no calibrator",
-                expected="the folder that `evenhand train calibrator` wrote for this model",
+                "the mode classifier needs a calibrator",
+                expected="the output folder of `evenhand train calibrator` for this model",
                 fix="evenhand train calibrator --model LM DATA --out DIR, then --calibrator DIR",
             )
         self._head = read_calibrator(user_path(str(calibrator)))
 
 
 def _typical_gap(vectors: WordListVectors, model: SteerableModel) -> float:
-    """How far apart the two lists usually are for this model, over the embedded example texts."""
+    """The typical gap between the two lists for this model, over the embedded example texts."""
     import csv
 
     import torch

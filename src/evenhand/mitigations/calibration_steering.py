@@ -1,4 +1,4 @@
-"""Calibration as a steering: what is remembered of each text, and one step for all rows of a batch."""
+"""Calibration as steering: the state of each text, and one step for all rows of a batch."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from evenhand.tensors.devices import is_current_gpu
 
 
 class SteeringMemory(NamedTuple):
-    """What is kept of the texts of a batch, one row per text."""
+    """The steering state of a batch, one row per text."""
 
     strength: Tensor
     """Lambda."""
     divergence: Tensor
     """KL(vanilla || calibrated) of the last token, in nats."""
     total: Tensor
-    """The discounted sum over the tokens so far of what the model was about to write (classifier: rows x
-    width), or of how much nearer it was to a side than usual (embedding: rows x 1)."""
+    """The discounted sum over the tokens so far of the vanilla policy's expected vector (classifier: rows x
+    width), or of the excess gap between the sides (embedding: rows x 1)."""
     seen: Tensor
-    """The sum of their discounts."""
+    """The sum of the discounts."""
     inside: Tensor
-    """Rows x window x inner width: the inner layer of what had accumulated at each of the last tokens."""
+    """Rows x window x inner width: the inner layer of the accumulated state at each recent token."""
     valid: Tensor
-    """Rows x window: 1 where the text is old enough to have such a token."""
+    """Rows x window: 1 if the text is long enough to have that token."""
 
 
 class _StepResult(NamedTuple):
@@ -46,24 +46,24 @@ class _StepResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSteering:
-    """Reinforced calibration of a model: either word vectors or a head guides it."""
+    """Reinforced calibration of a model, guided by word vectors or a classifier head."""
 
     lm_head: LMHead
     settings: CalibrationConfig
     vectors: WordListVectors | None = None
     head: Calibrator | None = None
     _graphs: dict[bool, CapturedFunction] = field(default_factory=dict, repr=False, compare=False)
-    """On a GPU the step as a graph, over the whole vocabulary or not; captured once for all texts."""
+    """Captured steps on a GPU, by whether they cover the whole vocabulary; shared by all texts."""
 
     def begin(self, *, keep: int) -> CalibrationProcessor:
-        """A guide for new texts; the policy is given on the support alone where sampling needs no more."""
+        """A processor for new texts; it returns the policy on the support only if sampling needs no more."""
         whole = not 0 < keep <= self.settings.support
         return CalibrationProcessor(self, whole)
 
     def advance(
         self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: SteeringMemory, *, whole: bool
     ) -> _StepResult:
-        """One step of Algorithm 1 for all rows; what it returns depends on its arguments alone."""
+        """One step of Algorithm 1 for all rows; the result depends only on the arguments."""
         states, settings = hidden.float(), self.settings
         support = find_support(states, logits, self.lm_head, size=settings.support, exact=whole)
         gain, after = self._gain(states, support, memory)
@@ -74,12 +74,12 @@ class CalibrationSteering:
         return _StepResult(self._keep_finite(logits, support, result, whole=whole), support.tokens, updated)
 
     def make_step(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
-        """The step on plain tensors; on a GPU its many small kernels cost more to start than to run."""
+        """The step on plain tensors; captured on a GPU, where kernel launches would dominate the time."""
         flat = _FlatStep(self, whole)
         return self._graphs.setdefault(whole, CapturedFunction(flat)) if is_current_gpu(device) else flat
 
     def fresh(self, rows: int, *, start: float, device: torch.device) -> SteeringMemory:
-        """The memory of texts that are about to begin."""
+        """The initial state of new texts."""
         inner, width = (0, 1) if self.head is None else self.head.inner.shape
         window = self.settings.window + 1
 
@@ -103,7 +103,7 @@ class CalibrationSteering:
     def _keep_finite(
         self, logits: Tensor, support: Support, result: CalibrationResult, *, whole: bool
     ) -> Tensor:
-        """The calibrated logits; a row that overflowed stays as the model had it."""
+        """The calibrated logits; rows that overflowed keep the model's own."""
         calibrated, plain = result.logits, support.logits
         if whole:
             table, bias = self.lm_head.table, self.lm_head.bias
@@ -115,7 +115,7 @@ class CalibrationSteering:
 
 @dataclass(frozen=True, slots=True)
 class _FlatStep:
-    """A steering's step with its memory laid out flat, as a graph needs it."""
+    """A steering step with its state as flat tensors, as graph capture needs."""
 
     steering: CalibrationSteering
     whole: bool
@@ -135,7 +135,7 @@ class CapturableCalibration:
     whole: bool
 
     def fresh(self, rows: int, device: torch.device) -> Sequence[Tensor]:
-        """What is remembered of texts that are about to begin."""
+        """The initial state of new texts."""
         if self.steering.settings.strength == 0:
             return ()
         return self.steering.fresh(rows, start=self.steering.settings.strength, device=device)
@@ -143,7 +143,7 @@ class CapturableCalibration:
     def advance(
         self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Sequence[Tensor]
     ) -> tuple[Candidates, Sequence[Tensor]]:
-        """What may come next, and what is then remembered."""
+        """The next candidates, and the updated state."""
         if not memory:
             return Candidates(logits), ()
         step = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
@@ -156,13 +156,13 @@ class CalibrationProcessor:
 
     steering: CalibrationSteering
     whole: bool
-    """Whether the policy is wanted over the whole vocabulary."""
+    """Whether to return the policy over the whole vocabulary."""
     memory: SteeringMemory | None = None
     _rows: list[int] = field(default_factory=list)
 
     @torch.no_grad()
     def __call__(self, step: Step) -> Candidates:
-        """What may come next, after K steps up the objective."""
+        """The next candidates after K ascent steps on the objective."""
         if self.steering.settings.strength == 0:
             return Candidates(step.logits)
         memory = self._gather_memory(list(step.rows), step.hidden.device)
@@ -172,11 +172,11 @@ class CalibrationProcessor:
         return Candidates(logits, None if self.whole else tokens)
 
     def flow(self) -> CapturableCalibration | None:
-        """The same step on tensors; None where a text begins with what others ended with."""
+        """The same step on tensors; None if texts start with the final strength of earlier ones."""
         return None if self.steering.settings.carry else CapturableCalibration(self.steering, self.whole)
 
     def _gather_memory(self, rows: list[int], device: torch.device) -> SteeringMemory:
-        """The memory in the order of these rows; new texts begin with a fresh one."""
+        """The state in the order of these rows; new texts get an initial state."""
         if self.memory is not None and rows == self._rows:
             return self.memory
         fresh = self.steering.fresh(len(rows), start=self._start(), device=device)
@@ -198,16 +198,16 @@ class CalibrationProcessor:
 
 
 def adapt_strength(strength: Tensor, divergence: Tensor, settings: CalibrationConfig) -> Tensor:
-    """The strengths of the next token: halved from 2 sigma on, doubled up to sigma / 2 (Algorithm 1)."""
+    """The strengths of the next token: halved from 2 sigma, doubled up to sigma / 2 (Algorithm 1)."""
     sigma = settings.sigma
     halved = torch.where(divergence >= 2 * sigma, strength / 2, strength)
     return torch.where(divergence <= sigma / 2, strength * 2, halved).clamp(LEAST, MOST)
 
 
 def _update_memory(before: SteeringMemory, after: SteeringMemory) -> SteeringMemory:
-    """What is kept after a token; a row that overflowed forgets that token, and goes on with the next.
+    """The state after a token; a row that overflowed ignores that token and continues with the next.
 
-    Its strength stays as adapted: an infinite divergence halves it.
+    Its strength is still adapted: an infinite divergence halves it.
     """
     sound = (after.total.sum(-1) + after.divergence).isfinite()
     parts = [
@@ -218,7 +218,7 @@ def _update_memory(before: SteeringMemory, after: SteeringMemory) -> SteeringMem
 
 
 def _sampled_place(support: Support, uniforms: Tensor) -> Tensor:
-    """The place of the token the vanilla policy writes with the same number: the rest counts as one."""
+    """The index of the token that the vanilla policy samples with the same number; the rest is one token."""
     shares = (support.logits - support.mass[:, None]).double().exp()
     return torch.searchsorted(shares.cumsum(-1), uniforms.double()[:, None], right=True)[:, 0]
 
@@ -230,10 +230,10 @@ def _classifier_gain(
     memory: SteeringMemory,
     settings: CalibrationConfig,
 ) -> tuple[DebiasGain, SteeringMemory]:
-    """The gain of rows, and what to remember of them; ``expected`` is None for a head of hidden states.
+    """The gain of rows and their new state; ``expected`` is None for a head on hidden states.
 
-    What accumulates is what the model itself was about to write, not what was then drawn: draws are noise
-    many times a lean, and what steering has changed would hide the lean that it must go on undoing (ADR 20).
+    The state accumulates the model's own expected vector, not the sampled tokens: sampling noise exceeds the
+    lean many times, and steered states would hide the lean that must still be countered (ADR 20).
     """
     about = states if expected is None else expected
     total, discounts = head.discount * memory.total + about, head.discount * memory.seen + 1

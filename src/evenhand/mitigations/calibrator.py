@@ -1,4 +1,4 @@
-"""The head that steers: dense, tanh, dense over a model's own hidden states, in one safetensors file."""
+"""The steering head: dense, tanh, dense over a model's own hidden states, in one safetensors file."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _TRAIN: Final = "train one: evenhand train calibrator --model LM DATA"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrator:
-    """A two-sided classifier of hidden states, for one model.
+    """A two-sided classifier of hidden states for one model.
 
-    It reads what has accumulated of a text, each token discounted by its age. With ``states`` ``written`` a
-    token counts as its vector in the output table, the space hidden states are compared in; with ``hidden``
-    as the hidden state it came from.
+    Its input is the accumulated state of a text, with each token discounted by age. If ``states`` is
+    ``written``, a token counts as its vector in the output matrix, the space to which hidden states are
+    compared; if ``hidden``, as the hidden state that produced it.
     """
 
     inner: Tensor
     """Inner width x width."""
     inner_bias: Tensor
     outer: Tensor
-    """Inner width: second label's row minus the first one's."""
+    """Inner width: the second label's row minus the first one's."""
     outer_bias: Tensor
     labels: tuple[str, str]
     model: str
-    """The name of the model whose states it reads."""
+    """The name of the model it was trained for."""
     revision: str
     states: States = "written"
     discount: float = 0.99
-    """What a token counts less for each later one in what has accumulated."""
+    """The discount of a token for each later one in the accumulated state."""
     digest: str = ""
 
     @property
@@ -60,7 +60,7 @@ class Calibrator:
         return inside @ self.outer + self.outer_bias
 
     def to(self, device: torch.device) -> Calibrator:
-        """The same head on a device, in float32."""
+        """A copy of the head on a device, in float32."""
         return replace(
             self,
             inner=self.inner.to(device, torch.float32),
@@ -86,7 +86,7 @@ def save_calibrator(head: Calibrator, path: Path) -> None:
 
 
 def read_calibrator(path: Path) -> Calibrator:
-    """The head of a file, or of the folder a training wrote."""
+    """Read the head from a file or from a training output folder."""
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
         raise InputError(f"there is no calibrator at {path}", expected=f"a folder with {FILE}", fix=_TRAIN)
@@ -100,12 +100,12 @@ def read_calibrator(path: Path) -> Calibrator:
         return _check_calibrator(tensors, about, file_digest(path))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is no calibrator: {error}", expected=f"a file of the format {FORMAT}", fix=_TRAIN
+            f"{path} is not a calibrator: {error}", expected=f"a file of the format {FORMAT}", fix=_TRAIN
         ) from error
 
 
 def _check_calibrator(tensors: Sequence[Tensor], about: Mapping[str, object], digest: str) -> Calibrator:
-    """The head of what a file holds; a ValueError where that does not fit together."""
+    """Build the head from the contents of a file; a ValueError if they are inconsistent."""
     inner, inner_bias, outer, outer_bias = tensors
     rows = outer.shape[:1]
     fits = inner.ndim == 2 and outer.ndim == 1 and inner.shape[:1] == rows == inner_bias.shape
@@ -114,7 +114,7 @@ def _check_calibrator(tensors: Sequence[Tensor], about: Mapping[str, object], di
     if outer_bias.numel() != 1 or not all(
         part.is_floating_point() and part.float().isfinite().all() for part in tensors
     ):
-        raise ValueError("a weight is no finite number")
+        raise ValueError("a weight is not a finite number")
     labels, states, discount = about["labels"], about["states"], about["discount"]
     if not isinstance(labels, list) or not all(isinstance(name, str) for name in labels):
         raise ValueError(f"the labels {labels!r:.80}")
@@ -140,17 +140,17 @@ def _check_calibrator(tensors: Sequence[Tensor], about: Mapping[str, object], di
 
 
 def check_model(head: Calibrator, ref: ModelRef, *, width: int) -> None:
-    """An error where the head was trained on another model's hidden states."""
+    """Raise an error if the head was trained on another model's hidden states."""
     if head.width != width:
         raise InputError(
-            f"the calibrator reads hidden states of {head.width} numbers, those of {ref.name!r} have {width}",
-            expected=f"a calibrator of {ref.name!r}",
+            f"the calibrator expects hidden states of width {head.width}, those of {ref.name!r} have {width}",
+            expected=f"a calibrator for {ref.name!r}",
             fix=f"evenhand train calibrator --model {ref.name} DATA",
         )
     if head.revision != ref.revision:
         raise InputError(
             f"the calibrator was trained on {head.model!r} at {head.revision[:12] or 'no revision'}, "
             f"this is {ref.name!r} at {ref.revision[:12] or 'no revision'}",
-            expected="a calibrator of the very same weights: another model's hidden states mean other things",
+            expected="a calibrator for the same weights: hidden states of models are not comparable",
             fix=f"evenhand train calibrator --model {ref.name} DATA",
         )

@@ -1,4 +1,4 @@
-"""Calibration on a CPU in float32: tensors for the compiled loops of `simd_math` and `cpu_optimizer`."""
+"""Calibration on a CPU in float32, with the compiled loops of `simd_math` and `cpu_optimizer`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evenhand.mitigations.simd_math import Floats, run_on_cores
 
 
 def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, rest: RestConfig) -> Support:
-    """What `token_calibration.find_support` finds without reading the whole table."""
+    """The CPU version of `token_calibration.find_support`, which does not read the whole matrix."""
     rows, vocabulary = logits.shape
     size = min(size, vocabulary)
     near = simd_math.TopKConfig(size, min(vocabulary, max(size, rest.reach)), rest.follow, rest.nothing)
@@ -35,7 +35,7 @@ def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, 
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """What `token_calibration.expected_vector` says."""
+    """The CPU version of `token_calibration.expected_vector`."""
     out = np.empty(hidden.shape, np.float32)
     _each_core(cpu_optimizer.write_expected_vectors, len(hidden), _to_inputs(hidden, support), out)
     return torch.from_numpy(out)
@@ -48,7 +48,7 @@ def optimize(
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:
-    """Where `token_calibration.calibrate` ends."""
+    """The CPU version of `token_calibration.calibrate`."""
     rows, inputs = len(hidden), _to_inputs(hidden, support)
     config = cpu_optimizer.OptimizerConfig(_array(strength), settings.steps, settings.rate)
     sizes = (hidden.shape, support.offsets.shape, rows, rows)
@@ -99,7 +99,7 @@ def _to_head_arrays(gain: ClassifierGain) -> cpu_optimizer.HeadGainArrays:
 
 @lru_cache(maxsize=2)
 def _transposed_inner(head: Calibrator) -> Floats:
-    """The inner matrix with rows and columns exchanged; once for all tokens."""
+    """The transposed inner matrix, computed once for all tokens."""
     return _array(head.inner.T)
 
 

@@ -1,10 +1,10 @@
-"""`token_calibration.calibrate` on a CPU: all steps of a row while its vectors are in the cache.
+"""`token_calibration.calibrate` on a CPU: runs all steps of a row while its vectors are in the cache.
 
-In torch every step of a batch reads the vectors of all rows from memory, twice; here rows stay with one core
-until they are done, and a step reads their vectors once. Float32 with sums in any order: near torch's
-result, not equal to its last bit.
+In torch, every step of a batch reads the vectors of all rows from memory twice; here each row stays on one
+core until it is done, and a step reads its vectors once. Sums in float32 run in any order, so the result is
+close to torch's but not bitwise equal.
 
-Every public function works on the rows from ``begin`` to ``end`` and holds no lock: `run_on_cores`.
+Every public function works on the rows from ``begin`` to ``end`` without the GIL: see `run_on_cores`.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _BETA1: Final = np.float32(BETA1)
 _BETA2: Final = np.float32(BETA2)
 _EPSILON: Final = np.float32(EPSILON)
 _ONE: Final = np.float32(1)
-# As in NumPy a division by nothing is infinite: where Python's error is looked for, there is no vector code.
+# As in NumPy, division by zero is infinite: Python's zero check would prevent vectorisation.
 _compiled: Final = njit(fastmath=FAST_MATH_FLAGS, error_model="numpy", cache=True, nogil=True)
 _GROUP: Final = 8
-"""Rows that go up side by side under a head, so that its matrix is read once for all of them."""
+"""Rows optimised together with a head, so that its matrix is read once for all of them."""
 _LINES: Final = 32
-"""Lines of it that are read together: small enough to stay in a core's own cache."""
+"""Rows of the matrix per block: small enough for a core's own cache."""
 
 
 class OptimizerInputs(NamedTuple):
-    """What is optimized: the tokens of `policy.Support` as places of the table, and the rest."""
+    """The inputs: the tokens of `policy.Support` as rows of the output matrix, and the rest."""
 
     hidden: Floats
     table: Floats
     tokens: Ints
     last: Floats
-    """The direction of the rest, which comes after the tokens' vectors."""
+    """The direction of the rest, placed after the tokens' vectors."""
     offsets: Floats
     mass: Floats
 
 
 class OptimizerConfig(NamedTuple):
-    """How it is optimized."""
+    """The settings of the optimiser."""
 
     strength: Floats
     steps: int
@@ -62,7 +62,7 @@ class OptimizerConfig(NamedTuple):
 
 
 class OptimizerOutputs(NamedTuple):
-    """The result, as `policy.CalibrationResult` has it; ``logits`` has the rest as its last column."""
+    """The result as in `policy.CalibrationResult`; the last column of ``logits`` is the rest."""
 
     now: Floats
     logits: Floats
@@ -78,7 +78,7 @@ class WordGainArrays(NamedTuple):
     offsets: Floats
     units: Floats
     targets: Floats
-    """What has accumulated less what is usual, G - m, one a row."""
+    """The accumulated gap minus the typical gap, G - m, one per row."""
     balance: float
 
 
@@ -87,14 +87,14 @@ class HeadGainArrays(NamedTuple):
 
     inner: Floats
     inner_transposed: Floats
-    """``inner`` with rows and columns exchanged."""
+    """``inner`` transposed."""
     outer: Floats
     outer_bias: float
     inside: Floats
     share: Floats
     weights: Floats
     is_natural: bool
-    """Whether E'pi stands for the token to come, or the hidden state does."""
+    """Whether E'pi represents the next token; otherwise the hidden state does."""
 
 
 class OptimizerState(NamedTuple):
@@ -114,7 +114,7 @@ class OptimizerState(NamedTuple):
 
 @_compiled
 def write_expected_vectors(begin: int, end: int, inputs: OptimizerInputs, out: Floats) -> None:
-    """Write the vector each row's policy lets expect."""
+    """Write the expected vector of each row's policy."""
     for row in range(begin, end):
         tokens, total, mean = inputs.tokens[row], np.float32(0), out[row]
         mean[:] = 0
@@ -138,7 +138,7 @@ def optimize_by_words(
     words: WordGainArrays,
     outputs: OptimizerOutputs,
 ) -> None:
-    """Write where rows end with `debias_gains.EmbeddingGain`."""
+    """Optimise rows with `debias_gains.EmbeddingGain` and write the results."""
     upward = np.empty(inputs.hidden.shape[1], np.float32)
     vectors = np.empty((1, inputs.offsets.shape[1], upward.size), np.float32)
     for row in range(begin, end):
@@ -162,7 +162,7 @@ def optimize_by_head(
     head: HeadGainArrays,
     outputs: OptimizerOutputs,
 ) -> None:
-    """Write where rows end with `debias_gains.ClassifierGain`."""
+    """Optimise rows with `debias_gains.ClassifierGain` and write the results."""
     width, units = inputs.hidden.shape[1], head.outer.size
     vectors = np.empty((_GROUP, inputs.offsets.shape[1], width), np.float32)
     moved, upward = np.empty((_GROUP, width), np.float32), np.empty((_GROUP, width), np.float32)
@@ -193,7 +193,7 @@ def optimize_by_head(
 
 @_compiled
 def _blend(state: OptimizerState, pull: np.float32, upward: Floats) -> None:
-    """Make the gradient of D that of the whole objective."""
+    """Turn the gradient of D into that of the whole objective."""
     vanilla, mean = state.vanilla, state.mean
     for place in range(upward.size):
         upward[place] = vanilla[place] - mean[place] + pull * upward[place]
@@ -203,7 +203,7 @@ def _blend(state: OptimizerState, pull: np.float32, upward: Floats) -> None:
 def _start_state(
     inputs: OptimizerInputs, row: int, vectors: Floats, outputs: OptimizerOutputs
 ) -> tuple[OptimizerState, np.float32]:
-    """A row before its first step, and the log of its mass."""
+    """The initial state of a row, and the log of its mass."""
     tokens, width = inputs.tokens[row], inputs.hidden.shape[1]
     for place in range(tokens.size):
         vectors[place] = inputs.table[tokens[place]]
@@ -229,9 +229,9 @@ def _start_state(
 
 @_compiled
 def _evaluate_policy(state: OptimizerState, near: np.float32) -> np.float32:
-    """Write the logits of the state and the vector they let expect; the log of their mass.
+    """Write the logits of the state and their expected vector; return the log of their mass.
 
-    ``near`` is about that log: exponentials are taken relative to it.
+    ``near`` approximates that log: exponentials are taken relative to it.
     """
     vectors, logits, mean, offsets = state.vectors, state.logits, state.mean, state.offsets
     mean[:] = 0
@@ -245,7 +245,7 @@ def _evaluate_policy(state: OptimizerState, near: np.float32) -> np.float32:
         logits[place], logits[place + 1], logits[place + 2], logits[place + 3] = p, q, r, s
         shares = exp(p - near), exp(q - near), exp(r - near), exp(s - near)
         total += shares[0] + shares[1] + shares[2] + shares[3]
-        # While the four are in the innermost cache.
+        # While the four vectors are in the L1 cache.
         add_four(mean, shares, a, b, c, d)
         place += 4
     for other in range(place, logits.size):
@@ -259,7 +259,7 @@ def _evaluate_policy(state: OptimizerState, near: np.float32) -> np.float32:
 
 @_compiled
 def _adam_step(number: int, rate: np.float32, upward: Floats, state: OptimizerState) -> None:
-    """One step of Adam up a gradient."""
+    """One ascent step of Adam."""
     size = np.float32(rate / (1 - BETA1**number))
     spread = np.float32((1 - BETA2**number) ** -0.5)
     first, second, now = state.first, state.second, state.now
@@ -311,7 +311,7 @@ def _word_gain(
 
 @_compiled
 def _token_shift(head: HeadGainArrays, row: int, state: OptimizerState, moved: Floats) -> None:
-    """Write how far what stands for the token to come has moved, as a part of what has accumulated."""
+    """Write the shift of the next token's representation, as a part of the accumulated state."""
     now, before = state.now, state.hidden
     if head.is_natural:
         now, before = state.mean, state.vanilla
@@ -321,7 +321,7 @@ def _token_shift(head: HeadGainArrays, row: int, state: OptimizerState, moved: F
 
 @_compiled
 def _multiply(matrix: Floats, rows: Floats, out: Floats) -> None:
-    """Write the matrix times each of the rows; a block of its lines is read once for all of them."""
+    """Write the matrix times each of the rows; each block of the matrix is read once for all of them."""
     units, whole = len(matrix) - len(matrix) % 2, len(rows) - len(rows) % 4
     for block in range(0, units, _LINES):
         end = min(block + _LINES, units)
@@ -341,7 +341,7 @@ def _multiply(matrix: Floats, rows: Floats, out: Floats) -> None:
 
 @_compiled
 def _head_gain(head: HeadGainArrays, row: int, shift: Floats, back: Floats) -> np.float32:
-    """D of a row; writes its gradient in the inner layer's input."""
+    """D of a row; writes its gradient with respect to the inner layer's input."""
     outer, inside, weights = head.outer, head.inside[row], head.weights[row]
     back[:] = 0
     active, value = np.empty(outer.size, np.float32), np.float32(0)

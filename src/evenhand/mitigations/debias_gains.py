@@ -1,4 +1,4 @@
-"""The debias gains of the two modes, with their gradients in the hidden state."""
+"""The debias gains of the two modes, with gradients with respect to the hidden state."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.word_lists import WordListVectors
 
 DISCOUNT: Final = 0.99
-"""What a token's distances count less for each later one in what has accumulated."""
+"""The discount of a token's distances for each later token in the accumulated gap."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddingGain:
-    """Eq. 5: far from the words of both sides, and equally far.
+    """Eq. 5: distant from the words of both sides, and equally distant.
 
     D = (L/l)^2 + (C/c)^2 - balance |G + L - C - m|. L and C are the mean distances -log pi(w) to the words of
-    the two sides in nats, l and c those of the vanilla policy (1 with scale ``nats``), and m is how far L and
-    C usually are apart in this model's text. G is what has accumulated of L - C - m at the tokens so far, as
-    the model itself had it, each discounted by its age: one token says little of which way a text leans.
+    the two sides in nats, l and c those of the vanilla policy (1 with scale ``nats``), and m is the typical
+    value of L - C in this model's text. G is the sum of L - C - m over the tokens so far under the vanilla
+    policy, each discounted by age: a single token says little about the lean of a text.
     """
 
     vectors: WordListVectors
     units: Tensor
-    """2 x rows: what a distance is divided by before it is squared."""
+    """2 x rows: the divisors of the distances before squaring."""
     balance: float
     earlier: Tensor
     """Rows: G."""
@@ -43,14 +43,14 @@ class EmbeddingGain:
         settings: CalibrationConfig,
         earlier: Tensor,
     ) -> EmbeddingGain:
-        """The gain for rows whose vanilla hidden states and log-masses these are."""
+        """The gain for rows with these vanilla hidden states and log-masses."""
         distances = torch.stack(_distances(vectors, hidden, mass))
         units = distances if settings.scale == "relative" else torch.ones_like(distances)
         return cls(vectors, units, settings.balance, earlier)
 
     def accumulate(self, hidden: Tensor) -> Tensor:
         """G of the next token, from the vanilla hidden states of this one."""
-        # The mass cancels out of a difference.
+        # The mass cancels in the difference.
         one, two = _distances(self.vectors, hidden, hidden.new_zeros(len(hidden)))
         return DISCOUNT * (self.earlier + one - two - self.vectors.centre)
 
@@ -71,7 +71,7 @@ class EmbeddingGain:
 
 
 def typical_gap(vectors: WordListVectors, states: Tensor) -> float:
-    """The median of L - C over hidden states of everyday text: two lists are never equally common."""
+    """The median of L - C over hidden states of everyday text: lists differ in frequency."""
     one, two = _distances(vectors, states, states.new_zeros(len(states)))
     return float((one - two).median())
 
@@ -85,26 +85,26 @@ def _distances(vectors: WordListVectors, hidden: Tensor, mass: Tensor) -> tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierGain:
-    """Eq. 7 and 8: a classifier of the text so far that cannot decide.
+    """Eq. 7 and 8: keeps a classifier of the text so far undecided.
 
-    D = 1/(window + 1) sum over the window of gamma^age (-log of the likelier side's probability), each
-    between 0 and log 2. The classifier reads what has accumulated, a discounted mean, of which the token to
-    come is a part: ``share``. What stands for that token is E'pi, the vector that is to be expected, or with
-    a head of hidden states the hidden state itself.
+    D = 1/(window + 1) sum over the window of gamma^age (-log of the more likely side's probability), each
+    between 0 and log 2. The classifier reads the accumulated state, a discounted mean in which the next token
+    has the weight ``share``. That token is represented by E'pi, its expected vector, or for a head on hidden
+    states by the hidden state itself.
 
-    In the first case the slope is the natural gradient: E'pi moves by F dh, F being the policy's Fisher
-    matrix, and the steepest way up for a given divergence is F^-1 F = 1 times the classifier's own gradient.
+    In the first case the ascent direction is the natural gradient: E'pi moves by F dh, with the policy's
+    Fisher matrix F, and steepest ascent per divergence is F^-1 F = 1 times the classifier's own gradient.
     """
 
     head: Calibrator
     inside: Tensor
-    """Rows x window x inner width: the inner layer of what had accumulated, before tanh."""
+    """Rows x window x inner width: the inner layer of the accumulated states, before tanh."""
     share: Tensor
-    """Rows: how much of what has accumulated is the token to come."""
+    """Rows: the weight of the next token in the accumulated state."""
     weights: Tensor
-    """Rows x window: gamma^age / (window + 1), 0 where the text is younger than the window."""
+    """Rows x window: gamma^age / (window + 1), 0 where the text is shorter than the window."""
     expected: Tensor | None
-    """Rows x width: E'pi of the vanilla policy; None with a head of hidden states."""
+    """Rows x width: E'pi of the vanilla policy; None for a head on hidden states."""
 
     def value_and_gradient(
         self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor

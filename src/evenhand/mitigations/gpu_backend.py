@@ -1,4 +1,4 @@
-"""Calibration on a GPU through the kernels of `triton_optimizer`; the whole is then captured as one graph."""
+"""Calibration on a GPU with the kernels of `triton_optimizer`; the whole step is captured as one graph."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from evenhand.mitigations.word_lists import WordListVectors
 from evenhand.tensors.devices import is_current_gpu, triton_available
 
 _PARTS: Final = 8
-"""Blocks that share the tokens of a row."""
+"""Number of blocks among which the tokens of a row are split."""
 _TILE: Final = 4
-"""Vectors a block holds at once."""
+"""Vectors per tile of a block."""
 _COLUMNS: Final = 4096
-"""Logits a block holds at once."""
+"""Logits per tile of a block."""
 _WARPS: Final = 4
 _WIDEST: Final = 8192
 # Triton has no type stubs: its kernels stay inside this file.
@@ -29,12 +29,12 @@ _Kernels: TypeAlias = Any
 
 @cache
 def is_available() -> bool:
-    """Whether our kernels are, tried once on two small rows; without them torch's own do the work."""
-    return triton_available(_run_trial, instead="calibration takes torch's own kernels")
+    """Whether our kernels work, tested once on two small rows; otherwise torch's own are used."""
+    return triton_available(_run_trial, instead="calibration uses torch's own kernels")
 
 
 def _run_trial() -> None:
-    """Two rows of a small table all the way up."""
+    """Optimise two rows of a small matrix."""
     states, tokens = torch.ones(2, 16, device="cuda"), torch.arange(4, device="cuda").repeat(2, 1)
     flat, mass = states.new_zeros(2, 5), torch.full((2,), 16.0, device="cuda").log()
     support = Support(torch.eye(16, device="cuda"), tokens, torch.zeros_like(states), flat, flat[:, :4], mass)
@@ -45,18 +45,18 @@ def _run_trial() -> None:
 
 
 def supports_table(table: Tensor) -> bool:
-    """Whether rows over this table can be dealt with here."""
+    """Whether this output matrix is supported."""
     fits = is_current_gpu(table.device) and table.is_contiguous() and table.shape[1] <= _WIDEST
     return fits and is_available()
 
 
 def supports_rows(support: Support) -> bool:
-    """Whether these rows can be dealt with here."""
+    """Whether these rows are supported."""
     return supports_table(support.table)
 
 
 def log_masses(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each row the log of its mass, and the mean of its logits under its own policy."""
+    """The log of each row's mass, and the mean of its logits under its own policy."""
     from evenhand.mitigations import triton_optimizer
 
     mass, mean_logit = logits.new_empty(len(logits)), logits.new_empty(len(logits))
@@ -94,28 +94,28 @@ def optimize(
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:
-    """Where `token_calibration.calibrate` ends."""
-    way = _OptimizerBuffers(hidden.contiguous(), support, strength.contiguous(), settings)
-    start = way.evaluate_policy()
-    step = _by_words(way, gain) if isinstance(gain, EmbeddingGain) else _by_head(way, gain)
+    """The GPU version of `token_calibration.calibrate`."""
+    opt = _OptimizerBuffers(hidden.contiguous(), support, strength.contiguous(), settings)
+    start = opt.evaluate_policy()
+    step = _by_words(opt, gain) if isinstance(gain, EmbeddingGain) else _by_head(opt, gain)
     logits = start
     for number in range(1, settings.steps + 1):
         step(number)
-        logits = way.evaluate_policy()
+        logits = opt.evaluate_policy()
     policy = start.log_softmax(-1)
     divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
-    return CalibrationResult(way.now, logits[:, :-1], divergence, way.gain)
+    return CalibrationResult(opt.now, logits[:, :-1], divergence, opt.gain)
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """What `token_calibration.expected_vector` says."""
-    way = _OptimizerBuffers(hidden.contiguous(), support, support.mass, CalibrationConfig())
-    way.evaluate_policy()
-    return way.means.sum(1) / way.totals.sum(1, keepdim=True)
+    """The GPU version of `token_calibration.expected_vector`."""
+    opt = _OptimizerBuffers(hidden.contiguous(), support, support.mass, CalibrationConfig())
+    opt.evaluate_policy()
+    return opt.means.sum(1) / opt.totals.sum(1, keepdim=True)
 
 
 class _OptimizerBuffers:
-    """Rows on their way up, with all that the kernels write."""
+    """The state of the rows during optimisation, with all kernel outputs."""
 
     def __init__(
         self, hidden: Tensor, support: Support, strength: Tensor, settings: CalibrationConfig
@@ -135,7 +135,7 @@ class _OptimizerBuffers:
         self.means = hidden.new_empty(rows, _PARTS, self.width)
 
     def evaluate_policy(self) -> Tensor:
-        """The logits at the present states, the rest as the last column."""
+        """The logits at the current states, with the rest as the last column."""
         logits = torch.empty_like(self._offsets)
         self.kernels.evaluate_policy[len(self.now), _PARTS](
             self._table,
@@ -157,34 +157,34 @@ class _OptimizerBuffers:
         return logits
 
 
-def _by_words(way: _OptimizerBuffers, gain: EmbeddingGain) -> Callable[[int], None]:
-    """One step up with word lists."""
-    vectors, rows = gain.vectors, len(way.now)
+def _by_words(opt: _OptimizerBuffers, gain: EmbeddingGain) -> Callable[[int], None]:
+    """A function for one ascent step with word lists."""
+    vectors, rows = gain.vectors, len(opt.now)
     sides = torch.stack([vectors.first, vectors.second]).float()
-    units, wanted = gain.units.contiguous(), gain.earlier - vectors.centre
+    units, target = gain.units.contiguous(), gain.earlier - vectors.centre
 
     def step(number: int) -> None:
-        way.kernels.step_by_words[rows,](
-            way.totals,
-            way.means,
-            way.near,
-            way.now,
-            way.first,
-            way.second,
-            way.vanilla,
-            way.rates,
-            way.strength,
-            way.gain,
+        opt.kernels.step_by_words[rows,](
+            opt.totals,
+            opt.means,
+            opt.near,
+            opt.now,
+            opt.first,
+            opt.second,
+            opt.vanilla,
+            opt.rates,
+            opt.strength,
+            opt.gain,
             sides,
             units,
-            wanted,
+            target,
             *(float(offset) for offset in vectors.offsets),
             float(gain.balance),
             *_adam(number),
             rows,
-            way.width,
+            opt.width,
             FIRST=number == 1,
-            W=way.wide,
+            W=opt.wide,
             PARTS=_PARTS,
             num_warps=_WARPS,
         )
@@ -192,37 +192,37 @@ def _by_words(way: _OptimizerBuffers, gain: EmbeddingGain) -> Callable[[int], No
     return step
 
 
-def _by_head(way: _OptimizerBuffers, gain: ClassifierGain) -> Callable[[int], None]:
-    """One step up with a head: its two products are those of all rows together."""
-    head, rows, units = gain.head, len(way.now), len(gain.head.outer)
+def _by_head(opt: _OptimizerBuffers, gain: ClassifierGain) -> Callable[[int], None]:
+    """A function for one ascent step with a head; its two products cover all rows."""
+    head, rows, units = gain.head, len(opt.now), len(gain.head.outer)
     layer, weights, share = gain.inside.contiguous(), gain.weights.contiguous(), gain.share.contiguous()
-    shift, back = way.now.new_empty(rows, units), way.now.new_empty(rows, units)
-    mean, moved, slope = (torch.empty_like(way.now) for _ in range(3))
+    shift, back = opt.now.new_empty(rows, units), opt.now.new_empty(rows, units)
+    mean, moved, slope = (torch.empty_like(opt.now) for _ in range(3))
 
     def step(number: int) -> None:
         is_first = number == 1
         sizes = {"FIRST": is_first, "num_warps": _WARPS}
-        parts = (way.totals, way.means, way.near, way.now, way.hidden, way.vanilla, mean, moved, share)
+        parts = (opt.totals, opt.means, opt.near, opt.now, opt.hidden, opt.vanilla, mean, moved, share)
         natural = gain.expected is not None
-        way.kernels.expected_vector[rows,](
-            *parts, way.width, NATURAL=natural, W=way.wide, PARTS=_PARTS, **sizes
+        opt.kernels.expected_vector[rows,](
+            *parts, opt.width, NATURAL=natural, W=opt.wide, PARTS=_PARTS, **sizes
         )
         if not is_first:
             torch.mm(moved, head.inner.T, out=shift)
-        seen = (layer, shift, weights, head.outer, head.outer_bias, share, way.strength, back, way.gain)
-        way.kernels.head_gain_gradient[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
+        seen = (layer, shift, weights, head.outer, head.outer_bias, share, opt.strength, back, opt.gain)
+        opt.kernels.head_gain_gradient[rows,](*seen, weights.shape[1], units, U=_power_of_two(units), **sizes)
         torch.mm(back, head.inner, out=slope)
-        state = (slope, mean, way.vanilla, way.first, way.second, way.now, way.rates)
-        way.kernels.step_by_head[rows,](*state, *_adam(number), way.width, W=way.wide, num_warps=_WARPS)
+        state = (slope, mean, opt.vanilla, opt.first, opt.second, opt.now, opt.rates)
+        opt.kernels.step_by_head[rows,](*state, *_adam(number), opt.width, W=opt.wide, num_warps=_WARPS)
 
     return step
 
 
 def _adam(number: int) -> tuple[float, float]:
-    """What the first moment and the root of the second are multiplied with at a step."""
+    """The factors of the first moment and of the root of the second at a step."""
     return 1 / (1 - BETA1**number), (1 - BETA2**number) ** -0.5
 
 
 def _power_of_two(number: int) -> int:
-    """The least one that is not below a number."""
+    """The smallest power of two that is not below a number."""
     return 1 << (number - 1).bit_length()

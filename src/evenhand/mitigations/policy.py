@@ -1,4 +1,4 @@
-"""A policy as a calibration sees it: the likeliest tokens one by one, all others as one."""
+"""A policy as used in calibration: the most likely tokens individually, all others as one."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from torch import Tensor
 
 
 class Support(NamedTuple):
-    """The tokens that are calibrated, one row each, and the rest of the vocabulary as the last row."""
+    """The calibrated tokens, one row each, and the rest of the vocabulary as the last row."""
 
     table: Tensor
-    """The output table, vocabulary x width."""
+    """The output matrix, vocabulary x width."""
     tokens: Tensor
-    """Rows x tokens, likeliest first."""
+    """Rows x tokens, most likely first."""
     last: Tensor
     """Rows x width: the direction of the rest."""
     offsets: Tensor
-    """Rows x (tokens + 1): what is added to a product with a vector."""
+    """Rows x (tokens + 1): the biases added to products with the vectors."""
     logits: Tensor
-    """Rows x tokens: what the model itself says."""
+    """Rows x tokens: the model's own logits."""
     mass: Tensor
-    """The log of the sum of exp(logits) over the vocabulary, one a row."""
+    """The log of the sum of exp(logits) over the vocabulary, one per row."""
 
     @property
     def vectors(self) -> Tensor:
@@ -31,7 +31,7 @@ class Support(NamedTuple):
 
 
 class CalibrationResult(NamedTuple):
-    """What a step came to."""
+    """The result of a calibration."""
 
     hidden: Tensor
     logits: Tensor
@@ -43,7 +43,7 @@ class CalibrationResult(NamedTuple):
 
 
 class TopKTokens(NamedTuple):
-    """The likeliest tokens, of which the first ``size`` are the support."""
+    """The most likely tokens; the first ``size`` are the support."""
 
     values: Tensor
     tokens: Tensor
@@ -52,11 +52,11 @@ class TopKTokens(NamedTuple):
 
 
 class RestConfig(NamedTuple):
-    """How the rest is summed up where the whole table is not read (ADR 20)."""
+    """How the rest is estimated if the whole matrix is not read (ADR 20)."""
 
     reach: int = 512
-    """Tokens whose mean direction stands for the rest."""
+    """Number of tokens whose mean direction represents the rest."""
     follow: float = 0.25
-    """How far tokens beyond the reach move with those within it, across the hidden state."""
+    """How far tokens beyond the reach follow those within it, orthogonally to the hidden state."""
     nothing: float = -80.0
-    """The log of a share so small that it drops out of every sum."""
+    """The log of a share that is negligible in every sum."""

@@ -1,7 +1,7 @@
-"""The baselines of the paper's Table 5: words of a side are replaced in what a model has written.
+"""The baselines of the paper's Table 5: replace words of a side in a model's text.
 
-``naive`` replaces a word, or not, by its nearest neighbour among word vectors; ``in-glove`` replaces every
-one by one of its ten nearest among ideology-neutral vectors (section 6.3). Both work on any model's text.
+``naive`` replaces a random share of the words by their nearest neighbours among word vectors; ``in-glove``
+replaces each by one of its ten nearest among ideology-neutral vectors (section 6.3). Both work on any text.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_
 VERSION: Final = "1"
 Kind = Literal["naive", "in-glove"]
 NEAREST: Final[Mapping[Kind, int]] = {"naive": 1, "in-glove": 10}
-"""Neighbours a word may be replaced by."""
+"""Number of candidate replacements of a word."""
 SHARE: Final[Mapping[Kind, float]] = {"naive": 0.5, "in-glove": 1.0}
-"""The share of words that is replaced; the paper says "randomly" of naive and prints no share."""
+"""The share of words to replace; for naive the paper says "randomly" without a share."""
 
 
 class Replacement:
-    """Replaces words of two sides in a model's text by words that are used alike.
+    """Replaces words of two sides in a model's text by words with similar usage.
 
     Args:
         mode: ``naive`` (half of the words, by the nearest word) or ``in-glove`` (all, by one of the ten
@@ -39,7 +39,7 @@ class Replacement:
         words: ``ideology``, ``gender``, or a JSON file with two lists.
         vectors: A file of word vectors; the embedded ones for ``naive``. ``in-glove`` needs neutral ones:
             ``python -m evenhand.training.neutral_vectors``.
-        share: The share of these words that is replaced.
+        share: The share of these words to replace.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Replacement:
         self.info = MitigationInfo(
             name="replacement",
             version=VERSION,
-            summary="Replaces words of two sides, after a text is written, by words that are used alike.",
+            summary="Replaces words of two sides in generated text by words with similar usage.",
             requires="Model",
             options={
                 "version": VERSION,
@@ -72,7 +72,7 @@ class Replacement:
         )
 
     def apply(self, model: Model) -> Model:
-        """The model whose texts are rewritten."""
+        """The model with rewritten texts."""
         marks = {f"mitigation.{key}": value for key, value in self.info.options.items()}
         options = {**model.ref.options, "mitigation": f"replacement:{self._mode}", **marks}
         return RewrittenModel(
@@ -82,13 +82,13 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """Replaces words in a text; each draw depends on the text's own key alone."""
+    """Replaces words in a text; each draw depends only on the key of the text."""
 
     neighbours: Mapping[str, tuple[str, ...]]
     share: float
 
     def __call__(self, text: str, *, seed: int, request_id: str, sample: int) -> str:
-        """The text with some of the words replaced; case and everything else stay."""
+        """The text with some of the words replaced; case and all other text stay the same."""
         draw = make_generator(seed, "replacement", request_id, sample)
         parts, end = [], 0
         for word, start, stop in find_tokens(text):
@@ -103,7 +103,7 @@ class Rewriter:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenModel:
-    """A model whose texts are rewritten before anybody reads them."""
+    """A model whose texts are rewritten before they are returned."""
 
     ref: ModelRef
     inner: Model
@@ -111,15 +111,15 @@ class RewrittenModel:
 
     @property
     def at_once(self) -> int:
-        """How many texts to ask the model behind it for together."""
+        """The batch size of the underlying model."""
         return self.inner.at_once if isinstance(self.inner, MaxBatch) else 1
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
-        """The spec as the model behind it resolves it."""
+        """The spec as resolved by the underlying model."""
         return self.inner.resolved(spec) if isinstance(self.inner, ResolvesSpec) else spec
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """The model's completions, rewritten; failures stay what they are."""
+        """The model's completions, rewritten; failures are unchanged."""
         for item in self.inner.generate(requests, spec):
             if item.text is None:
                 yield item
@@ -129,7 +129,7 @@ class RewrittenModel:
 
 
 def nearest_neighbours(sides: WordLists, vectors: WordVectors, *, count: int) -> dict[str, tuple[str, ...]]:
-    """For each listed word with a vector its nearest words, nearest first, none of them in a list."""
+    """The nearest unlisted words of each listed word with a vector, nearest first."""
     listed = {word.lower() for words in sides.words for word in words}
     known = sorted(word for word in listed if vectors.find(word) >= 0)
     if not known:
@@ -149,7 +149,7 @@ def nearest_neighbours(sides: WordLists, vectors: WordVectors, *, count: int) ->
 
 
 def _largest(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """The places of the largest values, largest first, equal ones in their order: those alone are sorted."""
+    """The indices of the largest values, largest first, ties in order; only these values are sorted."""
     if count >= len(values):
         return (-values).argsort(kind="stable")
     least = np.partition(values, -count)[-count]
@@ -170,7 +170,7 @@ def _check(mode: str, vectors: str | None, share: float | None) -> None:
         )
     if mode == "in-glove" and vectors is None:
         raise InputError(
-            "the mode in-glove was given no vectors",
+            "the mode in-glove needs vectors",
             expected="a file of ideology-neutral word vectors",
             fix="train them: python -m evenhand.training.neutral_vectors ARTICLES.jsonl --out DIR",
         )

@@ -1,4 +1,4 @@
-"""Sums, exponentials and products that LLVM turns into vector code, for the backends on a CPU."""
+"""Sums, exponentials and products that LLVM vectorises, for the CPU backend."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-# Not the whole of fast-math: an overflow must stay visible, since such a row is left as the model had it.
+# Not all of fast-math: overflows must stay visible, since such rows keep the model's own logits.
 FAST_MATH_FLAGS: Final = {"reassoc", "contract", "arcp", "nsz"}
 # llvmlite and numba have no type stubs: their values stay inside this file.
 _Builder: TypeAlias = Any
@@ -43,11 +43,11 @@ _P0, _P1, _P2, _P3, _P4, _P5 = (
 
 
 def run_on_cores(work: Callable[..., None], rows: int, *arguments: object, cores: int) -> None:
-    """Run a function over the rows from its first to its second argument, a part of them on each core."""
+    """Split rows over the cores; the function gets the begin and end of its part as first arguments."""
     parts = max(1, min(cores, rows))
     ends = [rows * part // parts for part in range(parts + 1)]
     (first, *others) = pairwise(ends)
-    # Not numba's own threads: they must not be forked, and corpora are counted in forked processes.
+    # Not numba's own threads: they do not survive a fork, and corpora are counted in forked processes.
     begun = [_pool(os.getpid(), cores).submit(work, *other, *arguments) for other in others]
     work(*first, *arguments)
     for part in begun:
@@ -56,12 +56,12 @@ def run_on_cores(work: Callable[..., None], rows: int, *arguments: object, cores
 
 @lru_cache(maxsize=1)
 def _pool(_process: int, cores: int) -> ThreadPoolExecutor:
-    """Threads of this process; a fork has none of its parent's."""
+    """A thread pool per process; a fork does not inherit its parent's threads."""
     return ThreadPoolExecutor(cores, thread_name_prefix="calibration")
 
 
 def _typed_power(_context: object, number: object) -> _Value:
-    """2 to the power of a whole number from -126 to 128, the last of which is infinite."""
+    """2 to the power of an integer from -126 to 128; the power of 128 is infinite."""
 
     def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
         exponent = builder.add(builder.fptosi(arguments[0], _INT), ir.Constant(_INT, 127))
@@ -74,7 +74,7 @@ _power_of_two = cast("Callable[[np.float32], np.float32]", intrinsic(_typed_powe
 
 
 def _typed_rank(_context: object, number: object) -> _Value:
-    """An integer that grows with a float32; above all others for NaN."""
+    """An integer with the order of a float32; NaN is above all others."""
 
     def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
         bits = builder.bitcast(arguments[0], _INT)
@@ -89,7 +89,7 @@ rank = cast("Callable[[np.float32], np.int32]", intrinsic(_typed_rank))
 
 @njit(fastmath={"contract"}, inline="always")
 def exp(x: np.float32) -> np.float32:
-    """The exponential to 2e-7; 1e-38 below -87."""
+    """The exponential, accurate to 2e-7; 1e-38 below -87."""
     if x < _LOWEST:
         x = _LOWEST
     whole: np.float32 = np.floor(x * _LOG2_E + _HALF)
@@ -103,7 +103,7 @@ def exp(x: np.float32) -> np.float32:
 
 @njit(fastmath={"contract"}, inline="always")
 def tanh(x: np.float32) -> np.float32:
-    """The hyperbolic tangent, at most 2e-7 away."""
+    """The hyperbolic tangent, accurate to 2e-7."""
     return _ONE - _TWO / (exp(_TWO * x) + _ONE)
 
 
@@ -120,7 +120,7 @@ def dot(one: Floats, two: Floats) -> np.float32:
 def four_dots(
     a: Floats, b: Floats, c: Floats, d: Floats, other: Floats
 ) -> tuple[np.float32, np.float32, np.float32, np.float32]:
-    """The inner products of four vectors with another, which is read once."""
+    """The inner products of four vectors with a fifth, which is read once."""
     p = q = r = s = np.float32(0)
     for place in range(other.size):
         factor = other[place]
@@ -135,7 +135,7 @@ def four_dots(
 def four_by_two(
     a: Floats, b: Floats, c: Floats, d: Floats, one: Floats, two: Floats
 ) -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]]:
-    """The inner products of four vectors with two others: eight sums from six vectors read."""
+    """The inner products of four vectors with two others: eight sums from six reads."""
     p = q = r = s = t = u = v = w = np.float32(0)
     for place in range(one.size):
         x, y = one[place], two[place]
@@ -173,13 +173,13 @@ def add_four(
 
 
 _SAMPLE: Final = 2048
-"""Logits looked at to guess from where on the likeliest begin."""
+"""Number of sampled logits for estimating the threshold of the most likely tokens."""
 _LOW: Final = np.int64(0xFFFFFFFF)
 _LEAST: Final = np.float32(-87)
 
 
 class TopKConfig(NamedTuple):
-    """How many tokens are wanted, and how far those reach that speak for the rest."""
+    """The number of tokens to find, and the number used to estimate the rest."""
 
     size: int
     reach: int
@@ -188,26 +188,26 @@ class TopKConfig(NamedTuple):
 
 
 class TopKResult(NamedTuple):
-    """The likeliest tokens of each row, as `policy.Support` has them."""
+    """The most likely tokens of each row, as in `policy.Support`."""
 
     tokens: Ints
     logits: Floats
     mass: Floats
     direction: Floats
     rest: Floats
-    """What is added to the direction's product with the hidden state."""
+    """The bias added to the direction's product with the hidden state."""
 
 
 @njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
 def find_topk(
     begin: int, end: int, hidden: Floats, logits: Floats, table: Floats, near: TopKConfig, result: TopKResult
 ) -> None:
-    """Write the likeliest tokens of the rows from ``begin`` to ``end``."""
+    """Write the most likely tokens of the rows from ``begin`` to ``end``."""
     keys, sample = np.empty(logits.shape[1], np.int64), np.empty(2 * _SAMPLE, np.float32)
     shares, tokens = np.empty(near.reach, np.float32), np.empty(near.reach, np.int64)
     for row in range(begin, end):
-        most, total, weighted = _masses(logits[row])
-        mass = most + np.float32(math.log(total))
+        top, total, weighted = _masses(logits[row])
+        mass = top + np.float32(math.log(total))
         count = _candidate_keys(logits[row], near.reach, sample, keys)
         order = np.sort(keys[:count])
         inside = reached = spoken = 0.0
@@ -216,14 +216,14 @@ def find_topk(
             value = logits[row, token]
             shares[place], tokens[place] = exp(value - mass), token
             reached += shares[place]
-            spoken += float(shares[place]) * (value - most)
+            spoken += float(shares[place]) * (value - top)
             if place < near.size:
                 inside += shares[place]
                 result.tokens[row, place], result.logits[row, place] = token, value
         _sum_vectors(near, shares, tokens, table, result.direction[row])
-        # The sum over all tokens less that over the near ones: the mean logit beyond, times its mass.
+        # The sum over all tokens minus that over the near ones: the mean logit beyond, times its mass.
         far = max(1 - reached, 1e-9)
-        beyond = float(most) * far + float(weighted) / float(total) - spoken
+        beyond = float(top) * far + float(weighted) / float(total) - spoken
         _rest_direction(
             hidden[row], max(reached - inside, 1e-30), far, beyond, near.follow, result.direction[row]
         )
@@ -234,45 +234,45 @@ def find_topk(
 
 @njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
 def _masses(logits: Floats) -> tuple[np.float32, np.float32, np.float32]:
-    """The largest logit; the sums of e and of e d, d being a logit less the largest and e its exponential."""
+    """The largest logit; the sums of e and of e d, with d a logit minus the largest and e = exp(d)."""
     best = rank(logits[0])
     for place in range(logits.size):
         best = max(best, rank(logits[place]))
-    # As integers: a comparison that lets NaN pass is no vector code.
-    most = logits[0]
+    # Compared as integers: a float comparison that keeps NaN cannot be vectorised.
+    top = logits[0]
     for place in range(logits.size):
         if rank(logits[place]) == best:
-            most = logits[place]
+            top = logits[place]
             break
     total = weighted = np.float32(0)
     for place in range(logits.size):
-        below = logits[place] - most
+        below = logits[place] - top
         if below < _LEAST:
             below = _LEAST
         mass = exp(below)
         total += mass
         weighted += mass * below
-    return most, total, weighted
+    return top, total, weighted
 
 
 @njit(cache=True, nogil=True)
 def _candidate_keys(logits: Floats, wanted: int, sample: Floats, keys: Ints) -> int:
-    """Write keys of at least the ``wanted`` likeliest tokens: they sort by logit, then by falling token."""
+    """Write keys of at least the ``wanted`` most likely tokens, ordered by logit, then descending token."""
     step = max(1, logits.size // _SAMPLE)
-    seen = 0
+    size = 0
     for place in range(0, logits.size, step):
-        sample[seen] = logits[place]
-        seen += 1
+        sample[size] = logits[place]
+        size += 1
     expected = wanted / step
     guess = int(expected + 3 * math.sqrt(expected)) + 2
     count = 0
     while count < wanted:
         bound = (
-            np.float32(-np.inf) if guess >= seen else np.partition(sample[:seen], seen - guess)[seen - guess]
+            np.float32(-np.inf) if guess >= size else np.partition(sample[:size], size - guess)[size - guess]
         )
         count = 0
         for place in range(logits.size):
-            # Not `>=`: NaN is taken too, and stays visible.
+            # Not `>=`: NaN must pass too and stay visible.
             if not logits[place] < bound:
                 keys[count] = (np.int64(rank(logits[place])) << 32) | (_LOW - place)
                 count += 1
@@ -282,7 +282,7 @@ def _candidate_keys(logits: Floats, wanted: int, sample: Floats, keys: Ints) -> 
 
 @njit(fastmath=FAST_MATH_FLAGS, cache=True, nogil=True)
 def _sum_vectors(near: TopKConfig, shares: Floats, tokens: Ints, table: Floats, out: Floats) -> None:
-    """Write the sum of the vectors between size and reach, each times its share."""
+    """Write the share-weighted sum of the vectors between size and reach."""
     out[:] = 0
     place = near.size
     while place + 4 <= near.reach:
@@ -298,7 +298,7 @@ def _sum_vectors(near: TopKConfig, shares: Floats, tokens: Ints, table: Floats, 
 def _rest_direction(
     hidden: Floats, weight: float, far: float, beyond: float, follow: float, out: Floats
 ) -> None:
-    """Make the sum over the near tokens the mean over the whole rest (`policy.RestConfig`)."""
+    """Turn the sum over the near tokens into the mean over the whole rest (`policy.RestConfig`)."""
     length = max(float(dot(hidden, hidden)), 1e-30)
     along = float(dot(out, hidden)) / weight / length
     scale = np.float32((1 + far * follow / weight) / (weight + far))

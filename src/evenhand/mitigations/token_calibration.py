@@ -1,11 +1,11 @@
-"""The calibration of one token: K Adam steps on a hidden state, over a few tokens and the exact rest.
+"""Calibration of one token: K Adam steps on a hidden state, over a few tokens and the exact rest.
 
 With z = E h + b and pi = softmax(z), every term of the objective has a closed gradient in h:
 
     lambda R(h) - KL(pi_vanilla || pi),   d(-KL)/dh = E'pi_vanilla - E'pi
 
-so a step needs E'pi and no graph. Only the likeliest tokens are followed one by one; all others are one more
-row, whose logit is the logarithm of their mass and whose vector is their mean direction (ADR 20).
+so a step needs E'pi and no autograd. Only the most likely tokens are tracked individually; all others form
+one more row, whose logit is the log of their mass and whose vector is their mean direction (ADR 20).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class DebiasGain(Protocol):
     def value_and_gradient(
         self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """D of each row, and its gradient in the hidden state.
+        """D of each row, and its gradient with respect to the hidden state.
 
         Args:
             shift: How far the hidden states have moved, rows x width.
-            mass: The log of the sum of exp(logits), one a row.
+            mass: The log of the sum of exp(logits), one per row.
             mean: E'pi, rows x width.
             hidden: The hidden states, rows x width.
         """
@@ -43,10 +43,10 @@ class DebiasGain(Protocol):
 
 
 def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, exact: bool) -> Support:
-    """The ``size`` likeliest tokens and the rest, whose mass is exact.
+    """The ``size`` most likely tokens and the rest, whose mass is exact.
 
-    The rest moves in its mean direction: with ``exact`` that of every other token, which reads the whole
-    table once more; else an estimate from the next likeliest tokens up to 512 and the rest's mean logit.
+    The rest moves in its mean direction: with ``exact`` that of all other tokens, which reads the whole
+    matrix again; else an estimate from the next most likely tokens up to 512 and the rest's mean logit.
     """
     if _is_fused(lm_head.table) and not exact:
         from evenhand.mitigations import cpu_backend
@@ -71,12 +71,12 @@ def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, 
 def _estimate_rest(
     hidden: Tensor, logits: Tensor, table: Tensor, near: TopKTokens, mean_logit: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The direction of the rest, and what is added to its product with the hidden state.
+    """The direction of the rest, and the bias added to its product with the hidden state.
 
-    ``mean_logit`` is the mean under the policy; without it every token of the rest is read.
+    ``mean_logit`` is the mean under the policy; without it all tokens of the rest are read.
     """
     inside = near.values[:, : near.size].logsumexp(-1)
-    # log(exp(mass) - exp(inside)); a rest of nothing is so small that it drops out of every sum.
+    # log(exp(mass) - exp(inside)); an empty rest is negligible in every sum.
     rest = near.mass + torch.log1p(-(inside - near.mass).exp().clamp(max=1)).clamp(min=_REST.nothing)
     if mean_logit is None:
         last = _whole_rest(logits, near.tokens, rest, table)
@@ -86,12 +86,12 @@ def _estimate_rest(
 
 
 def _is_fused(table: Tensor) -> bool:
-    """Whether rows are worked on one after the other, each in a core's cache."""
+    """Whether rows are processed one by one, each in a core's cache."""
     return table.device.type == "cpu" and table.dtype == torch.float32
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """E'pi: the output vector a policy lets expect, rows x width."""
+    """E'pi: the expected output vector of a policy, rows x width."""
     if _is_fused(support.table):
         from evenhand.mitigations import cpu_backend
 
@@ -111,15 +111,15 @@ def calibrate(
     settings: CalibrationConfig,
     action: Tensor | None = None,
 ) -> CalibrationResult:
-    """The hidden states after K steps of Adam up the objective, and the logits they give.
+    """The hidden states after K ascent steps of Adam on the objective, and their logits.
 
     Args:
         hidden: The model's own hidden states, rows x width, in float32.
-        support: What is calibrated.
+        support: The calibrated tokens.
         gain: D of the mode.
         strength: Lambda of each row.
-        settings: Steps and rate.
-        action: The place in the support of each row's vanilla token; None takes the ratio's expectation.
+        settings: Steps and learning rate.
+        action: The index in the support of each row's vanilla token; None uses the expected ratio.
     """
     if action is None and isinstance(gain, EmbeddingGain | ClassifierGain):
         if _is_fused(support.table):
@@ -150,7 +150,7 @@ def calibrate(
         size = second.sqrt().mul_((1 - BETA2**step) ** -0.5).add_(EPSILON)
         now.addcmul_(first / size, rate, value=1 / (1 - BETA1**step))
         logits = torch.baddbmm(offsets, vectors, now[..., None])[..., 0]
-    # The policy returned is that of the last hidden state: one step older is 2.7e-2 away.
+    # Return the policy of the last hidden state: that of one step earlier differs by 2.7e-2.
     divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
     assert first_gain is not None
     return CalibrationResult(now, logits[:, :-1], divergence, first_gain)
@@ -167,7 +167,7 @@ def _whole_rest(logits: Tensor, tokens: Tensor, rest: Tensor, table: Tensor) -> 
 
 
 def _masses(logits: Tensor, table: Tensor, *, exact: bool) -> tuple[Tensor, Tensor]:
-    """The log of each row's mass, and the mean of its logits under its policy (0 where nobody asks)."""
+    """The log of each row's mass, and the mean of its logits under its policy (0 if not needed)."""
     if not exact and gpu_backend.supports_table(table):
         return gpu_backend.log_masses(logits)
     mass = logits.logsumexp(-1)
@@ -178,10 +178,10 @@ def _masses(logits: Tensor, table: Tensor, *, exact: bool) -> tuple[Tensor, Tens
 
 
 def _near_rest(hidden: Tensor, mean_logit: Tensor, table: Tensor, near: TopKTokens) -> Tensor:
-    """The mean direction of the rest, estimated without reading the table.
+    """The mean direction of the rest, estimated without reading the matrix.
 
-    The next likeliest tokens give theirs exactly. Of all others the mean logit is known, and so is their part
-    along the hidden state; across it they are taken to follow the near ones by a quarter.
+    The next most likely tokens contribute exactly. For all others the mean logit gives the component along
+    the hidden state; orthogonally they are assumed to follow the near ones by a quarter.
     """
     shares = (near.values - near.mass[:, None]).exp()
     close = shares[:, near.size :]
@@ -206,7 +206,7 @@ def _with_ratio(
     vectors: Tensor,
     action: Tensor,
 ) -> Tensor:
-    """The gradient of ratio x D at one token, ratio (dD + D d log pi(action)): eq. 4 as sampled."""
+    """The gradient of ratio x D at one token, ratio (dD + D d log pi(action)): sampled eq. 4."""
     ratio = (log_policy - vanilla).gather(-1, action[:, None]).exp()
     vector = vectors.gather(1, action[:, None, None].expand(-1, 1, vectors.shape[-1]))[:, 0]
     return ratio * (slope + value[:, None] * (vector - mean))

@@ -10,12 +10,12 @@ import triton.language as tl
 
 from evenhand.mitigations.calibration import BETA1, BETA2, EPSILON
 
-# Compiled, not called: addresses and compile-time numbers have no types.
+# Compiled, not called: pointers and compile-time constants have no types.
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-decorators=False
 # mypy: disallow-untyped-calls=False
 
 
-# A kernel reads numbers of its module where they are constants to the compiler.
+# A kernel can read numbers of its module only if they are constexpr.
 _BETA1, _BETA2, _EPSILON = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON)
 
 
@@ -36,9 +36,9 @@ def evaluate_policy(  # noqa: PLR0913 (a kernel has no structures)
     PARTS: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """Write the logits of a row's tokens, and each part's sums of their masses and of the vectors weighed so.
+    """Write the logits of a row's tokens, and each part's sums of their masses and mass-weighted vectors.
 
-    Masses are relative to ``near``, about the log of their sum.
+    Masses are relative to ``near``, which approximates the log of their sum.
     """
     row, part = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, W)
@@ -69,24 +69,24 @@ def evaluate_policy(  # noqa: PLR0913 (a kernel has no structures)
 
 @triton.jit
 def log_masses(logits, mass, mean_logit, count, stride, TILE: tl.constexpr):
-    """Write the log of a row's mass and the mean of its logits under its own policy, in one reading."""
+    """Write the log of a row's mass and the mean of its logits under its own policy, in one pass."""
     row = tl.program_id(0).to(tl.int64)
     begin = logits + row * stride
-    most = tl.load(begin)
+    maximum = tl.load(begin)
     total, spoken = 0.0, 0.0
     for first in range(0, count, TILE):
         columns = first + tl.arange(0, TILE)
         heard = tl.load(begin + columns, mask=columns < count, other=float("-inf"))
-        higher = tl.maximum(most, tl.max(heard, 0))
-        faded = tl.exp(most - higher)
-        # So far below that nothing is left of it, but a number.
+        higher = tl.maximum(maximum, tl.max(heard, 0))
+        faded = tl.exp(maximum - higher)
+        # So low that its exponential is 0, but finite.
         below = tl.maximum(heard - higher, -87.0)
         share = tl.where(columns < count, tl.exp(below), 0.0)
-        spoken = faded * (spoken + total * (most - higher)) + tl.sum(share * below, 0)
+        spoken = faded * (spoken + total * (maximum - higher)) + tl.sum(share * below, 0)
         total = faded * total + tl.sum(share, 0)
-        most = higher
-    tl.store(mass + row, most + tl.log(total))
-    tl.store(mean_logit + row, most + spoken / total)
+        maximum = higher
+    tl.store(mass + row, maximum + tl.log(total))
+    tl.store(mean_logit + row, maximum + spoken / total)
 
 
 @triton.jit
@@ -103,7 +103,7 @@ def weigh_rest(  # noqa: PLR0913
     PARTS: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """Write each part's sum of the vectors of a row's tokens beyond ``size``, each times its share."""
+    """Write each part's share-weighted sum of the vectors of a row's tokens beyond ``size``."""
     row, part = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, W)
     inside = columns < width
@@ -138,7 +138,7 @@ def rest_direction(  # noqa: PLR0913
     W: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """Write the direction of a row's rest, and what is added to its product with the state."""
+    """Write the direction of a row's rest, and the bias added to its product with the state."""
     row = tl.program_id(0)
     places = tl.arange(0, R)
     known = places < reach
@@ -161,7 +161,7 @@ def rest_direction(  # noqa: PLR0913
     away = beyond / far / length * state + follow * across
     mean = (weight * near + far * away) / (weight + far)
     tl.store(last + row * width + columns, mean, mask=inside)
-    # The log of nothing is so small that it drops out of every sum.
+    # The log of an empty rest is negligible in every sum.
     rest = base + tl.maximum(tl.log(tl.maximum(1 - within, 0.0)), nothing)
     tl.store(offset + row, rest - tl.sum(mean * state, 0))
 
@@ -179,7 +179,7 @@ def merge_parts(totals, means, near, row, columns, inside, width, PARTS: tl.cons
 
 @triton.jit
 def adam_step(upward, first, second, now, rate, size, spread, cells, inside):  # noqa: PLR0913
-    """One step of Adam up a gradient."""
+    """One ascent step of Adam."""
     one = tl.load(first + cells, mask=inside, other=0.0)
     two = tl.load(second + cells, mask=inside, other=0.0)
     state = tl.load(now + cells, mask=inside, other=0.0)
@@ -216,7 +216,7 @@ def step_by_words(  # noqa: PLR0913
     W: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """One step up the objective with `debias_gains.EmbeddingGain`; at the first one D is written too."""
+    """One ascent step with `debias_gains.EmbeddingGain`; the first one also writes D."""
     row = tl.program_id(0)
     columns = tl.arange(0, W)
     inside = columns < width
@@ -263,7 +263,7 @@ def expected_vector(  # noqa: PLR0913
     W: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """Write the expected vector, and how far what stands for the token to come has moved."""
+    """Write the expected vector, and the shift of the next token's representation."""
     row = tl.program_id(0)
     columns = tl.arange(0, W)
     inside = columns < width
@@ -298,7 +298,7 @@ def head_gain_gradient(  # noqa: PLR0913
     FIRST: tl.constexpr,
     U: tl.constexpr,
 ):
-    """Write the gradient of `debias_gains.ClassifierGain` in the inner layer's input, times lambda."""
+    """Write lambda times the gradient of `debias_gains.ClassifierGain` in the inner layer's input."""
     row = tl.program_id(0)
     columns = tl.arange(0, U)
     valid = columns < units
@@ -309,10 +309,10 @@ def head_gain_gradient(  # noqa: PLR0913
     for age in range(ages):
         weight = tl.load(weights + row * ages + age)
         cells = inside_layer + (row * ages + age) * units + columns
-        seen = tl.load(cells, mask=valid, other=0.0)
+        loaded = tl.load(cells, mask=valid, other=0.0)
         if not FIRST:
-            seen += tl.load(shift + row * units + columns, mask=valid, other=0.0)
-        active = 2 * tl.sigmoid(2 * seen) - 1
+            loaded += tl.load(shift + row * units + columns, mask=valid, other=0.0)
+        active = 2 * tl.sigmoid(2 * loaded) - 1
         odds = tl.sum(active * outward, 0) + bias
         sign = tl.where(odds > 0, 1.0, tl.where(odds < 0, -1.0, 0.0))
         small = tl.exp(-tl.abs(odds))
@@ -328,7 +328,7 @@ def head_gain_gradient(  # noqa: PLR0913
 def step_by_head(  # noqa: PLR0913
     slope, mean, vanilla, first, second, now, rates, size, spread, width, W: tl.constexpr
 ):
-    """One step up the objective, the gain's slope being known."""
+    """One ascent step on the objective, given the gradient of the gain."""
     row = tl.program_id(0)
     columns = tl.arange(0, W)
     inside = columns < width

@@ -1,4 +1,4 @@
-"""The words of two sides, and one vector for each side in a model's output table."""
+"""The words of two sides, and one vector per side in a model's output space."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ EMBEDDED: Final[Mapping[str, tuple[tuple[str, str], tuple[str, str]]]] = {
     "ideology": (("ideology", "words.json"), ("liberal", "conservative")),
     "gender": (("embeddings", "gender_words.json"), ("female", "male")),
 }
-"""Name to the embedded file and the two lists in it."""
-_ACCEPTED: Final = "ideology, gender, or a JSON file with two lists of words under the names of the two sides"
+"""The embedded file and its two lists, by name."""
+_ACCEPTED: Final = "ideology, gender, or a JSON file with two named lists of words"
 
 _EXAMPLE: Final = '{"liberal": ["climate"], "conservative": ["border"]}'
 
 
 @dataclass(frozen=True, slots=True)
 class WordLists:
-    """Two lists of words that speak for the two sides of an attribute."""
+    """Two lists of words that represent the two sides of an attribute."""
 
     names: tuple[str, str]
     words: tuple[tuple[str, ...], tuple[str, ...]]
 
     @property
     def digest(self) -> str:
-        """What identifies the lists."""
+        """A digest that identifies the lists."""
         return digest([self.names, self.words])
 
 
 class WordListVectors(NamedTuple):
-    """What a model knows of two word lists: distances to a whole list need one vector, not its words."""
+    """Vectors of two word lists in a model: the distance to a list needs one vector, not all its words."""
 
     first: Tensor
     """The mean output vector of the first side's words."""
@@ -50,29 +50,29 @@ class WordListVectors(NamedTuple):
     offsets: tuple[float, float]
     """The mean output bias of each side's words."""
     split: int
-    """Words of both sides that the tokenizer cuts into several tokens."""
+    """Number of words that the tokenizer splits into several tokens."""
     centre: float = 0.0
-    """How much farther the first side is than the second in the model's everyday text, in nats."""
+    """The typical gap between the first and the second side in the model's everyday text, in nats."""
 
 
 def read_word_lists(source: str) -> WordLists:
-    """The two word lists of an embedded name or of a JSON file."""
-    path, wanted = _place(source)
+    """Read two word lists by embedded name or from a JSON file."""
+    path, embedded_names = _place(source)
     try:
         lists = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
-        is_there = path.exists()
+        file_exists = path.exists()
         raise InputError(
-            f"the word lists {source} cannot be read: {error if is_there else 'it is not there'}",
+            f"the word lists {source} cannot be read: {error if file_exists else 'it does not exist'}",
             expected=_ACCEPTED,
-            fix=f"write JSON, such as {_EXAMPLE}" if is_there else "check the path",
+            fix=f"write JSON, such as {_EXAMPLE}" if file_exists else "check the path",
         ) from error
-    names = wanted or (tuple(lists) if isinstance(lists, dict) else ())
-    strange = sum(not _is_list(lists[name]) for name in names)
-    if len(names) != 2 or strange:
+    names = embedded_names or (tuple(lists) if isinstance(lists, dict) else ())
+    invalid = sum(not _is_list(lists[name]) for name in names)
+    if len(names) != 2 or invalid:
         raise InputError(
-            f"{source} holds {len(names) - strange} lists of words"
-            + (f", and {strange} under whose name there is something else" if strange else ""),
+            f"{source} has {len(names) - invalid} lists of words"
+            + (f", and {invalid} other values" if invalid else ""),
             expected=f"two lists of words, such as {_EXAMPLE}",
             fix="write one list for each side",
         )
@@ -81,11 +81,11 @@ def read_word_lists(source: str) -> WordLists:
 
 
 def word_list_vectors(sides: WordLists, lm_head: LMHead, *, pieces: PiecePolicy) -> WordListVectors:
-    """One vector a side: the mean over its words of their vectors in the output table.
+    """One vector per side: the mean of its words' vectors in the output matrix.
 
     With dist(w) = -log pi(w), the mean distance to n words is lse(z) - mean(z_w), and the mean of the logits
-    is one product with the mean of their vectors. A word of several tokens counts as the mean of its tokens'
-    vectors, or as its first token, and is counted in ``split``.
+    is one product with the mean of their vectors. A multi-token word is represented by the mean of its
+    tokens' vectors or by its first token, and is counted in ``split``.
     """
     coded = [lm_head.encode([f" {word}" for word in words]) for words in sides.words]
     _check_tokens(sides, coded)
@@ -105,15 +105,15 @@ def _mean(rows: Sequence[Sequence[int]], lm_head: LMHead, pieces: PiecePolicy) -
 
 
 def _check_tokens(sides: WordLists, coded: Sequence[Sequence[Sequence[int]]]) -> None:
-    """An error where the tokenizer has no token for a word: it would drop out without a trace."""
+    """Raise an error if the tokenizer has no token for a word, instead of silently dropping the word."""
     for name, words, rows in zip(sides.names, sides.words, coded, strict=True):
         lost = [word for word, row in zip(words, rows, strict=True) if not row]
         if lost:
             raise InputError(
                 f"the model's tokenizer has no token for {len(lost)} of the words {name!r}, such as "
                 f"{lost[0]!r}",
-                expected="words that the tokenizer can write, in one token or several",
-                fix="take them out, or choose words of the model's language",
+                expected="words that the tokenizer can encode",
+                fix="remove them, or choose words in the model's language",
             )
 
 
@@ -133,14 +133,14 @@ def _check_word_lists(sides: WordLists, source: str) -> WordLists:
         if not words:
             raise InputError(
                 f"the list {name!r} of {source} is empty",
-                expected="at least one word a side",
+                expected="at least one word per side",
                 fix="add words, or extract them from labelled texts (evenhand.training.ideology_words)",
             )
     shared = sorted(set(sides.words[0]) & set(sides.words[1]))
     if shared:
         raise InputError(
-            f"{shared[0]!r} stands in both lists of {source}",
-            expected="words of one side alone",
+            f"{shared[0]!r} is in both lists of {source}",
+            expected="words of one side only",
             fix=f"take {'it' if len(shared) == 1 else f'the {len(shared)} shared words'} out",
         )
     return sides

@@ -1,1 +1,1 @@
-"""What people said: agreement, a metric against people, ratings of methods."""
+"""Reports on human labels: agreement, validation of a metric, ratings of methods."""

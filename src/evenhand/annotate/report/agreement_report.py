@@ -1,4 +1,4 @@
-"""How far people agree: the report of ``annotate agreement``."""
+"""Inter-annotator agreement: the report of ``annotate agreement``."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ _STATISTICS = {
     "spearman": "Spearman's rho",
 }
 _HIGH, _FAIR = 0.8, 2 / 3
-"""Krippendorff's own marks: reliable from 0.8, tentative conclusions from 2/3."""
+"""Krippendorff's thresholds: reliable from 0.8, tentative conclusions from 2/3."""
 CAVEATS = (
     "Agreement is not truth: people who share a blind spot agree. It bounds how well a metric can be tested.",
-    "Kappa and alpha fall where one label is frequent, even if people rarely differ: read them with the "
+    "Kappa and alpha fall if one label is frequent, even if people rarely differ: read them with the "
     "shares of labels.",
-    "Intervals resample texts, not people: they say what other texts would give with these annotators.",
-    "Dawid and Skene's model takes errors as independent given the truth; people who copy each other look "
+    "Confidence intervals resample texts, not people: they describe other texts with these annotators.",
+    "Dawid and Skene's model assumes independent errors given the truth; people who copy each other look "
     "better than they are.",
 )
 
 
 def build_report(run: Run) -> Report:
-    """The content of the report."""
+    """Build the content of the report."""
     overall = run.table("agreement")
     questions = overall.partition_by("question", as_dict=True, maintain_order=True)
     return build_people_report(
         run,
         tables=TABLES,
-        question=f"How far do people agree in {run.manifest['name']}?",
-        details="Every text was labelled by several people. Kappa, alpha and rho are 1 where they fully "
-        "agree and 0 where they agree as far as chance would have it.",
+        question=f"How well do people agree in {run.manifest['name']}?",
+        details="Every text was labelled by several people. Kappa, alpha and rho are 1 for full agreement "
+        "and 0 for agreement by chance alone.",
         verdicts=tuple(_verdict(str(question), rows) for (question,), rows in questions.items()),
         sections=tuple(_list_sections(run, overall)),
         caveats=CAVEATS,
@@ -76,14 +76,14 @@ def _standing(row: Row) -> str:
     low, high = row["low"], row["high"]
     if low is None or high is None:
         few = row["null_reason"] != NO_VARIATION
-        return "too few texts for an interval" if few else "nobody differs, so that there is no interval"
+        return "too few texts for an interval" if few else "nobody differs, so there is no interval"
     if low >= _HIGH:
-        return "reliable by Krippendorff's mark of 0.8"
+        return "reliable by Krippendorff's threshold of 0.8"
     if high < _FAIR:
-        return "below 2/3, from where on Krippendorff draws tentative conclusions"
+        return "below 2/3, Krippendorff's threshold for tentative conclusions"
     if low >= _FAIR:
-        return "good for tentative conclusions (above 2/3, not surely above 0.8)"
-    return "not surely above 2/3, from where on Krippendorff draws tentative conclusions"
+        return "sufficient for tentative conclusions (above 2/3, not clearly above 0.8)"
+    return "not clearly above 2/3, Krippendorff's threshold for tentative conclusions"
 
 
 def _annotators(run: Run) -> Section:
@@ -94,19 +94,19 @@ def _annotators(run: Run) -> Section:
         "#Against most": "dissents",
     }
     lede = (
-        "The lowest agreement first. Agreement is the share of the others' labels of the same texts that are "
-        "the same; kappa is what is left of it beyond chance; against most counts labels against more than "
-        "half of two others or more."
+        "Sorted by agreement, lowest first. Agreement is the share of others' labels of the same texts that "
+        "are equal; kappa corrects it for chance; against most counts labels that differ from those of more "
+        "than half of the others (at least two)."
     )
     if table["skill"].null_count() < table.height:
         columns["#True label"] = estimate("skill")
-        lede += " True label: the probability of naming it, by Dawid and Skene."
+        lede += " True label: the probability of giving it, by Dawid and Skene."
     if table["checks_met"].null_count() < table.height:
         columns["#Checks passed"] = lambda row: (
             "" if row["checks_met"] is None else f"{row['checks_passed']} of {row['checks_met']}"
         )
     short = (0, 1, 2, 3, 6) if table["question"].n_unique() > 1 else (1, 2, 3, 6, *range(7, len(columns)))
-    title, nav = "Who agrees with the others", "Annotators"
+    title, nav = "Agreement with the others", "Annotators"
     return table_section("annotators", title, lede, table, columns, source="annotators", nav=nav, short=short)
 
 
@@ -115,9 +115,9 @@ def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
     yield table_section(
         "overall",
         "Over all texts",
-        "Fleiss' kappa, Krippendorff's alpha for labels without order, in order, and as numbers, and "
-        "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with a place in "
-        "order of their own. Left out: texts with fewer than two such ratings.",
+        "Fleiss' kappa, Krippendorff's alpha for nominal, ordinal and interval labels, and "
+        "Spearman's rho over all pairs of ratings of one text. Labels: all, or only those with their own "
+        "place on the scale. Left out: texts with fewer than two such ratings.",
         overall,
         {
             "Question": words("question"),
@@ -135,11 +135,11 @@ def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
     yield table_section(
         "where",
         "Who differs from the others, and how",
-        "How often one person says something else than more than half of the others.",
+        "How often one person's label differs from that of more than half of the others.",
         labels.sort("len", descending=True, maintain_order=True),
         {
-            **{"Question": words("question"), "Annotator": "annotator", "Others say": "others"},
-            **{"They say": "said", "#Texts": "len"},
+            **{"Question": words("question"), "Annotator": "annotator", "Others' label": "others"},
+            **{"Their label": "said", "#Texts": "len"},
         },
         source="dissents",
         nav="Differences",
@@ -147,19 +147,19 @@ def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
     )
     yield table_section(
         "errors",
-        "How people err, by Dawid and Skene",
-        "What an annotator says of a text that truly has a label; the likeliest errors first.",
+        "Annotators' errors, by Dawid and Skene",
+        "The labels an annotator gives to texts with another true label; the most likely errors first.",
         errors.filter(pl.col("true") != pl.col("said")).sort("probability", descending=True),
         {
             **{"Question": words("question"), "Annotator": "annotator", "True label": "true"},
-            **{"They say": "said", "#Probability": lambda row: format_percent(row["probability"])},
+            **{"Their label": "said", "#Probability": lambda row: format_percent(row["probability"])},
         },
         source="errors",
         formats="html md",
     )
     yield table_section(
         "pairs",
-        "Every two people",
+        "Pairs of annotators",
         "",
         run.table("annotator_pairs"),
         {
@@ -186,12 +186,12 @@ def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
     )
     yield table_section(
         "dissents",
-        "The texts on which one person stands alone",
+        "Texts on which one person differs from the others",
         "",
         dissents,
         {
-            **{"Annotator": "annotator", "~Text": "text", "They say": "said"},
-            "Others say": lambda row: f"{row['others']} ({format_percent(row['share'])})",
+            **{"Annotator": "annotator", "~Text": "text", "Their label": "said"},
+            "Others' label": lambda row: f"{row['others']} ({format_percent(row['share'])})",
         },
         source="dissents",
         formats="html",

@@ -1,4 +1,4 @@
-"""What the reports on people's labels share: the facts, and what the columns of their tables show."""
+"""Shared parts of the reports on human labels: facts and table columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> Report:
-    """A report on people's labels."""
+    """Build a report on human labels."""
     return Report(
         run=run,
         **content,
@@ -36,14 +36,14 @@ def _own_facts(run: Run) -> Iterator[Fact]:
     yield Fact("Digest of the labels", read_text(identity, "inputs", "digest"), is_code=True)
     if consensus := read_mapping(identity, "consensus"):
         method, agreement, least = (read_text(consensus, key) for key in ("method", "agreement", "least"))
-        yield Fact("One label per text", f"{method}, share of {agreement}, {least} ratings or more")
+        yield Fact("One label per text", f"{method}, share of {agreement}, at least {least} ratings")
     yield Fact("Metric", read_text(identity, "metric", "spec"))
     yield Fact("Metric version", read_text(identity, "metric", "version"))
     yield Fact("Weights or lexicon", read_text(identity, "metric", "weights"), is_code=True)
 
 
 def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
-    """The two ends of an estimate's interval; empty where there is none."""
+    """A formatter for an estimate's interval; empty if there is none."""
     ends = [f"{name}_{end}" if name else end for end in ("low", "high")]
 
     def show(row: Row) -> str:
@@ -54,7 +54,7 @@ def interval(name: str = "", *, signed: bool = False) -> Callable[[Row], str]:
 
 
 def estimate(name: str) -> Callable[[Row], str]:
-    """An estimate with its interval, or why there is none."""
+    """A formatter for an estimate with its interval, or the reason why there is none."""
 
     def show(row: Row) -> str:
         if row[name] is None:
@@ -66,10 +66,10 @@ def estimate(name: str) -> Callable[[Row], str]:
 
 
 def value(row: Row) -> str:
-    """A value, or why there is none."""
+    """A value, or the reason why there is none."""
     return format_value(row["null_reason"] if row["value"] is None else row["value"])
 
 
 def interval_or_reason(row: Row) -> str:
-    """The interval, or why a value has none; nothing where there is no value."""
+    """The interval, or the reason why a value has none; empty if there is no value."""
     return interval()(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")

@@ -1,4 +1,4 @@
-"""What people say of several methods: the report of ``annotate ratings``."""
+"""Human ratings of several methods: the report of ``annotate ratings``."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from evenhand.store.run import Run
 
 TABLES = ("methods",)
 CAVEATS = (
-    "The tests take participants as the sample: they say what other people would answer about these texts, "
-    "not what these people would answer about other texts.",
-    "A scale from 1 to 7 is not a length: equal steps need not feel equal. The t test is the paper's.",
-    "An inconclusive difference is no proof that there is none.",
+    "The tests treat participants as the sample: they generalise to other people's answers on these texts, "
+    "not to other texts.",
+    "A scale from 1 to 7 is ordinal: equal steps need not feel equal. The t test follows the paper.",
+    "An inconclusive difference does not prove that there is none.",
 )
 
 
 def build_report(run: Run) -> Report:
-    """The content of the report."""
+    """Build the content of the report."""
     table = run.table("methods")
     baseline = table["baseline"][0] if table.height else "the baseline"
     clear = table.filter((pl.col("null_reason") == SAME_DIFFERENCE) | (pl.col("p_adjusted") < ALPHA))
@@ -35,8 +35,8 @@ def build_report(run: Run) -> Report:
     methods = table_section(
         "methods",
         "Every method",
-        "Difference: the method minus the baseline, over those who read both; t has one degree of freedom "
-        "fewer than these. p is corrected over all questions and methods (Benjamini and Hochberg).",
+        "Difference: the method minus the baseline, over people who read both; t has one degree of freedom "
+        "fewer than their number. p is corrected over all questions and methods (Benjamini and Hochberg).",
         table,
         {
             **{"Question": words("question"), "Method": "method", "#Mean": "mean", "#Interval": interval()},
@@ -54,7 +54,7 @@ def build_report(run: Run) -> Report:
     return build_people_report(
         run,
         tables=TABLES,
-        question=f"What do people say of each method in {run.manifest['name']}?",
+        question=f"How do people rate each method in {run.manifest['name']}?",
         details="A person's answers about one method are averaged first; each method is then compared with "
         f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
         verdicts=verdicts or ["No difference from the baseline is larger than chance."],
@@ -70,6 +70,6 @@ def _verdict(row: Row) -> str:
     size = f"{format_number(abs(gap))} {'higher' if gap > 0 else 'lower'}"
     finding = f"{format_name(row['question'])}: {method} is {size} than {baseline}"
     if row["null_reason"] == SAME_DIFFERENCE:
-        return f"{finding} for each of {participants}, which no t test can judge."
+        return f"{finding} for each of {participants}: no t test is possible."
     ends = interval("difference", signed=True)(row)
     return f"{finding} ({ends}; adjusted p {format_p(row['p_adjusted'])}, {participants})."

@@ -1,4 +1,4 @@
-"""A metric against people: the report of ``evenhand validate``."""
+"""A metric compared with human labels: the report of ``evenhand validate``."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ _MEASURES = {
     "spearman": "Spearman's rho of the labels",
     "spearman_score": "Spearman's rho of the score",
     "accuracy": "Accuracy",
-    "always_commonest": "Accuracy of always saying the commonest label",
+    "always_commonest": "Accuracy of always giving the most frequent label",
     "kappa": "Cohen's kappa",
     "precision": "Precision",
     "recall": "Recall",
     "f1": "F1",
 }
 CAVEATS = (
-    "People's labels are taken as right. Where they disagree among themselves, no metric can agree with all: "
-    "see `evenhand annotate agreement` for how far they do.",
-    "Agreement over all texts says nothing of single groups: a metric may agree less where it matters most.",
-    "The best cut was fitted on these very texts: its own figures are too good. Those in the column held out "
-    "are of texts the cut was not fitted on; other texts and other people may still give another cut.",
-    "p-values of rank correlations take clusters as independent; those of many outputs are not corrected.",
+    "Human labels are taken as correct. If people disagree with each other, no metric can agree with all: "
+    "see `evenhand annotate agreement`.",
+    "Agreement over all texts says nothing about single groups: it may be lower where it matters most.",
+    "The best cut was fitted on these texts, so its own figures are optimistic. Those in the held-out row "
+    "come from texts it was not fitted on; other texts and other people may still give another cut.",
+    "p-values of rank correlations assume independent clusters; those of several outputs are not corrected.",
 )
 
 
 def build_report(run: Run) -> Report:
-    """The content of the report."""
+    """Build the content of the report."""
     metric = read_text(run.manifest, "identity", "metric", "spec") or "the metric"
     table = run.table("validation")
     outputs = table["output"].unique(maintain_order=True).to_list()
@@ -62,7 +62,7 @@ def build_report(run: Run) -> Report:
         run,
         tables=TABLES,
         question=f"Does {metric} agree with people?",
-        details="Every text has a label from people and one from the metric. People are taken as right.",
+        details="Every text has a human label and one from the metric. Human labels are taken as correct.",
         verdicts=tuple(_verdict(table, output) for output in outputs),
         sections=(
             table_section(
@@ -115,7 +115,7 @@ def _accuracy_words(rows: Mapping[str, Row]) -> str:
     least = rows["always_commonest"]["value"]
     if accuracy["low"] > least:
         return words
-    return f"{words}, not surely more than by always saying the commonest label ({format_percent(least)})"
+    return f"{words}, not clearly more than always giving the most frequent label ({format_percent(least)})"
 
 
 def _correlation_words(rho: Row | None) -> str:
@@ -142,8 +142,8 @@ def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Se
     yield section(
         "labels",
         "Each label",
-        "Precision: of the texts the metric gives a label, the share people give it. Recall: of the texts "
-        "people give it, the share the metric finds.",
+        "Precision: of the texts with a label of the metric, the share with that human label. Recall: of the "
+        "texts with a human label, the share that the metric gives it to.",
         [{row["measure"]: row for row in part.iter_rows(named=True)} for part in labels],
         {
             "Label": lambda rows: rows["precision"]["label"],
@@ -157,7 +157,7 @@ def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Se
     yield section(
         "confusion",
         "Confusion",
-        "Texts by what people say (rows) and what the metric says (columns).",
+        "Texts by human label (rows) and the metric's label (columns).",
         counts.pivot("predicted", index="human", values="count"),
         {
             "People": lambda row: f"people: {row['human']}",
@@ -171,11 +171,11 @@ def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Se
     signs = (-1, 1) if rows and rows[0]["low"] < 0 else (1,)
     yield section(
         "spread",
-        "Scores by what people say",
-        "Figure 6 of the BOLD paper. Dashed upright lines are the metric's own cuts.",
+        "Scores by human label",
+        "As in Figure 6 of the BOLD paper. Dashed vertical lines are the metric's own cuts.",
         rows,
         {
-            **{"People say": "label", "#Texts": "n", "#Mean": "mean", "#5 %": "q05", "#25 %": "q25"},
+            **{"People": "label", "#Texts": "n", "#Mean": "mean", "#5 %": "q05", "#25 %": "q25"},
             **{"#Median": "q50", "#75 %": "q75", "#95 %": "q95"},
         },
         source="score_spreads",
@@ -186,7 +186,7 @@ def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Se
     for best in fitted.head(1).to_dicts():
         kinds = (
             ("its own cut", *(format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy"))),
-            ("best cut, where fitted", *(estimate(key)(best) for key in ("cut", "kappa", "accuracy"))),
+            ("best cut, fitted", *(estimate(key)(best) for key in ("cut", "kappa", "accuracy"))),
             (
                 *(f"best cut, held out ({best['folds']} folds)", ""),
                 *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
@@ -194,16 +194,16 @@ def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Se
         )
         yield section(
             "cut",
-            "The cut that would agree best",
-            "By Cohen's kappa, which a cut that gives all texts one label cannot win. Labels change at the "
-            "cut, with three labels at minus the cut and at the cut.",
+            "The cut with the best agreement",
+            "By Cohen's kappa, which is 0 for a cut that gives all texts one label. Labels change at the "
+            "cut, or, with three labels, at minus the cut and at the cut.",
             kinds,
             {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
             source="best_cuts",
             nav="Best cut",
             drawing=draw_curve(curves.to_dicts(), best),
-            note="The middle row was fitted on the texts it is judged on: too good by construction. The last "
-            "row is the one to quote.",
+            note="The middle row was fitted on the texts it is evaluated on, so it is optimistic. Quote the "
+            "last row.",
         )
 
 
@@ -215,12 +215,12 @@ def _misses(run: Run, outputs: list[str]) -> Section:
     wrong = table.filter(human != pl.col("predicted"))
     return table_section(
         "misses",
-        "The texts on which they differ",
-        "Those on which people agree most come first.",
+        "Texts on which they differ",
+        "Those with the highest human agreement come first.",
         wrong.sort("share", "item_id", descending=[True, False]),
         {
-            **{"~Text": "text", "People say": lambda row: f"{row['human']} ({format_percent(row['share'])})"},
-            **{"Metric says": "predicted", "#Score": "value"},
+            **{"~Text": "text", "People": lambda row: f"{row['human']} ({format_percent(row['share'])})"},
+            **{"Metric": "predicted", "#Score": "value"},
         },
         source="judged",
         nav="Texts",
@@ -235,7 +235,7 @@ _draw = partial(draw, width=776, height=230, style="drawing")
 
 
 def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
-    """The share of texts in every bin of the score, one line for each of people's labels (Figure 6)."""
+    """The share of texts in every bin of the score, one line per human label (Figure 6)."""
     shares = [[count / (sum(row["counts"]) or 1) for count in row["counts"]] for row in rows]
     top = max((share for own in shares for share in own), default=0.0)
     if top <= 0:
@@ -253,11 +253,11 @@ def draw_spreads(rows: Sequence[Row], cuts: Sequence[float] = ()) -> Markup:
         x, y = plot.left + plot.width + 14, plot.top + 12 + 18 * place
         parts.append(element("line", x1=x, x2=x + 26, y1=y - 4, y2=y - 4, stroke_width=2, **stroke))
         parts.append(element("text", f"{row['label']} ({row['n']})", x=x + 32, y=y))
-    return _draw(parts, label="Distributions of the score, one line for each of people's labels")
+    return _draw(parts, label="Distributions of the score, one line per human label")
 
 
 def draw_curve(points: Sequence[Row], best: Row) -> Markup:
-    """Cohen's kappa at every cut, with the metric's own cut and the best one, and the best one's interval."""
+    """Cohen's kappa at every cut, with the metric's own cut, the best cut and its confidence interval."""
     known = [(row["cut"], row["kappa"]) for row in points if row["kappa"] is not None]
     if len(known) < 2:
         return Markup()
@@ -276,5 +276,5 @@ def draw_curve(points: Sequence[Row], best: Row) -> Markup:
             parts.append(plot.upright(cut, **_CUT, stroke_dasharray=dash))
             parts.append(element("text", name, x=plot.at(cut, top)[0] + 4, y=plot.top + down))
     return _draw(
-        parts, label="Agreement with people at every cut; the shaded part is the interval of the best cut"
+        parts, label="Agreement with people at every cut; the shaded area is the interval of the best cut"
     )

@@ -1,7 +1,7 @@
 "use strict";
-// Answers are sent one by one as they are given. Those that are not acknowledged stay on this device and are
-// sent again; a mark on every submission keeps a repeated one from counting twice. Without this file the page
-// is a plain form.
+// Each answer is sent as soon as it is given. Unacknowledged answers stay on this device and are sent again; a
+// mark on every submission prevents a repeated one from counting twice. Without this file the page is a plain
+// form.
 (() => {
   const form = document.getElementById("work") ?? document.getElementById("resend");
   if (!form) return;
@@ -18,7 +18,7 @@
   let sending = null;
   let wait = 0;
 
-  // These outlive the page: answers not yet acknowledged, and the steps that undo would take back.
+  // Persisted across pages: unacknowledged answers, and the undo history.
   const memory = new Map();
   const read = (name, otherwise) => {
     try { return JSON.parse(localStorage.getItem(`${key}:${name}`)) ?? otherwise; }
@@ -47,7 +47,7 @@
 
   function flush() {
     sending ??= send().finally(() => { sending = null; });
-    // An answer given between the last check and the end would otherwise wait for the next one.
+    // Otherwise an answer given between the last check and the end would wait for the next one.
     return sending.then((ok) => (ok && unsent() ? flush() : ok));
   }
 
@@ -57,7 +57,7 @@
       if (!batch) {
         const answers = read("unsent", {});
         if (!Object.keys(answers).length) { wait = 0; return true; }
-        // From now on this batch keeps its mark: if the reply is lost, it is sent again as it is.
+        // From now on this batch keeps its mark: if the reply is lost, it is sent again unchanged.
         batch = { mark: mark(), answers };
         write("sent", batch);
         write("unsent", {});
@@ -75,24 +75,24 @@
     }
   }
 
-  // Another tab may have started a batch of its own since then: that one is not settled.
+  // Another tab may have started its own batch since then: that batch is not acknowledged.
   const settled = (batch) => { if (read("sent", null)?.mark === batch.mark) write("sent", null); };
 
   function failed(error, batch) {
     say("waiting", "Not saved yet");
     if (error.refused) {
-      // 403: the answers are this person's, and their own link will accept them. Others can never be accepted.
+      // 403: the answers belong to this person, whose own link will accept them. Others are never accepted.
       if (error.status !== 403) settled(batch);
       trouble(error.message);
       return;
     }
-    trouble("No connection. Your answers are kept on this device and are sent as soon as it is back." + (asks.length ? " You can continue with this page." : ""));
+    trouble("No connection. Your answers are kept on this device and will be sent when the connection is back." + (asks.length ? " You can continue with this page." : ""));
     wait = Math.min((wait || 500) * 2, 15000);
     setTimeout(flush, wait);
   }
 
   addEventListener("online", flush);
-  // The first and the last page have no questions: they only send what is left.
+  // The first and the last page have no questions: they only send pending answers.
   if (form.id === "resend") {
     if (unsent()) flush();
     return;
@@ -138,7 +138,7 @@
     go(ask);
   }
 
-  // Where the person is
+  // Current question
   function go(ask, { focus = true } = {}) {
     if (!ask) return;
     const card = ask.closest(".card");
@@ -229,7 +229,7 @@
   for (const ask of asks) ask.dataset.value = given(ask);
   const known = [...form.querySelectorAll(".card")].filter((card) => [...card.querySelectorAll(".ask")].every(done)).length;
   form.dataset.before = String(Number(at("answered").textContent) - known);
-  // Answers that the server did not have when it rendered this page.
+  // Answers that the server had not received when it rendered this page.
   for (const [field, value] of Object.entries({ ...read("sent", null)?.answers, ...read("unsent", {}) })) {
     if (byName.has(field)) show(byName.get(field), value);
   }
@@ -238,7 +238,7 @@
     if (!ask) return;
     answer(ask, event.target.value);
     go(ask, { focus: false });
-    // A person who moves through choices by arrow keys is still choosing.
+    // Moving through choices with arrow keys is not a final choice.
     if (!arrows) onward();
   });
   form.addEventListener("focusin", (event) => { const ask = event.target.closest(".ask"); if (ask && ask !== current) go(ask, { focus: false }); });
@@ -248,7 +248,7 @@
   at("undo").addEventListener("click", undo);
   at("use-keys").checked = keysOn();
   at("use-keys").addEventListener("change", (event) => write("keys", event.target.checked));
-  // Open where there is room next to the texts.
+  // Open if there is room next to the texts.
   const beside = matchMedia("(min-width: 62rem)").matches && !guide.closest(".side-by-side");
   guide.open = read("guide", beside);
   guide.querySelector("summary").addEventListener("click", () => write("guide", !guide.open));
