@@ -126,7 +126,7 @@ def test_bad_files_and_columns_are_named(evenhand, tmp_path, arguments, content,
 def test_a_missing_file_is_said(evenhand):
     done = evenhand("score", "none.csv", "--group", "g")
     assert done.returncode == 2
-    assert "none.csv is not there" in done.stderr
+    assert "none.csv does not exist" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_a_key_no_header_can_hold(host: Host, monkeypatch: pytest.MonkeyPatch, k
     with pytest.raises(InputError) as caught:
         ask(host)
     assert str(caught.value) == (
-        "the environment variable EVENHAND_API_KEY holds a space or a character beyond ASCII. "
+        "the environment variable EVENHAND_API_KEY holds a space or a non-ASCII character. "
         "Expected: a key of printable ASCII characters. Fix: copy the key again."
     )
     assert host.asked == []

@@ -110,7 +110,7 @@ def test_pickled_weights_are_refused_with_the_conversion_named(copy: Path) -> No
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
         f"{copy} has its weights only as pytorch_model.bin, a pickle, which can run code when it is read. "
-        "Expected: safetensors. Fix: convert it where you trust it: "
+        "Expected: safetensors. Fix: convert it if you trust it: "
         "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`."
     )
 
@@ -175,7 +175,7 @@ def test_a_tokenizer_of_another_model(copy: Path) -> None:
 
 def test_a_folder_without_config(copy: Path) -> None:
     (copy / "config.json").unlink()
-    with pytest.raises(ModelError, match=r"config\.json cannot be read: it is not there\. Expected: "):
+    with pytest.raises(ModelError, match=r"config\.json cannot be read: it does not exist\. Expected: "):
         load(str(copy), execution=CPU)
 
 
@@ -223,7 +223,7 @@ def test_missing_tensors_of_a_transformers_model_are_named(llama: Path, tmp_path
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "a/b/c", "model.gguf"])
 def test_paths_that_are_not_there(name: str) -> None:
-    with pytest.raises(InputError, match=f"^{name} is not there\\. Expected: a local folder, "):
+    with pytest.raises(InputError, match=f"^{name} does not exist\\. Expected: a local folder, "):
         load(name, execution=CPU)
 
 

@@ -92,7 +92,7 @@ def test_a_missing_column_is_named(file: Path, options: dict[str, str], came: st
 
 
 def test_a_missing_file() -> None:
-    with pytest.raises(InputError, match=r"^nowhere\.jsonl is not there\."):
+    with pytest.raises(InputError, match=r"^nowhere\.jsonl does not exist\."):
         ReplayModel("nowhere.jsonl")
 
 

@@ -20,7 +20,7 @@ _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "*.bpe.model")
 _CONVERT = (
-    "convert it where you trust it: "
+    "convert it if you trust it: "
     "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`"
 )
 
@@ -126,7 +126,7 @@ def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]
         config = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path} cannot be read: {'it is not there' if not path.exists() else error}",
+            f"{path} cannot be read: {'it does not exist' if not path.exists() else error}",
             expected="a model folder with config.json, safetensors weights and a tokenizer",
             fix="check the folder, or save the model again",
         ) from error

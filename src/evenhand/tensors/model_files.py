@@ -63,7 +63,7 @@ def locate_model(name: str, *, revision: str | None = None, offline: bool = Fals
             raise InputError(f"{name} is a file", expected=_ACCEPTED, fix="name the folder it is in")
         return ModelFiles(name, path.parent, gguf=path.name)
     if name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1 or name.endswith(".gguf"):
-        raise InputError(f"{name} is not there", expected=_ACCEPTED, fix="check the path")
+        raise InputError(f"{name} does not exist", expected=_ACCEPTED, fix="check the path")
     repository, _, given = name.partition("@")
     return _download(repository, revision or given or None, offline=offline)
 
