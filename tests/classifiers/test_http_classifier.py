@@ -83,7 +83,7 @@ def test_a_key_is_sent_and_never_repeated(host: Host, monkeypatch: pytest.Monkey
     assert str(raised.value) == (
         "the URL of the classifier cannot be used. Expected: endpoint:http://HOST:PORT/PATH, without user "
         "name "
-        "and query. Fix: put a key into the environment variable EVENHAND_API_KEY."
+        "and query. Fix: set a key in the environment variable EVENHAND_API_KEY."
     )
 
 
@@ -92,7 +92,7 @@ def test_offline_asks_this_machine_alone() -> None:
         HttpClassifier("https://example.org/x", Execution(offline=True))
     assert str(raised.value) == (
         "https://example.org/x is another host, and the run is offline. Expected: a host on this machine. "
-        "Fix: leave --offline out, or name a local server."
+        "Fix: remove --offline, or name a local server."
     )
 
 

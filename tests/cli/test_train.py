@@ -33,7 +33,7 @@ def test_linear_from_table_to_card(evenhand, table, tmp_path):
     assert (tmp_path / "out" / "card.md").read_text().startswith("# Classifier `regard`")
     again = evenhand("train", "regard", table, "--backbone", "linear", "--out", "out")
     assert again.returncode == 0
-    assert "done already by an earlier run: nothing was trained. Start over with --fresh." in again.stderr
+    assert "already done by an earlier run: nothing was trained. Start again with --fresh." in again.stderr
     assert "done already" not in done.stderr
 
 

@@ -32,7 +32,7 @@ def test_the_key_is_not_sent_on_a_redirect(host: Host, monkeypatch: pytest.Monke
         assert elsewhere.asked == []
     assert str(caught.value) == (
         f"{host.url}/completions answered 307: no reason given. Expected: an OpenAI-compatible host that "
-        "knows the model and takes the key. Fix: give the URL it redirects to, if you trust it; keys "
+        "knows the model and takes the key. Fix: use the URL that it redirects to, if you trust it; keys "
         "are never sent on a redirect."
     )
     assert "secret" not in str(caught.value)

@@ -208,7 +208,7 @@ def test_a_model_that_writes_nothing_is_refused(copy: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
-        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which writes no text. Expected: a causal "
+        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which does not generate text. Expected: a causal "
         "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, or a masked one such as "
         "BertForMaskedLM. Fix: name a causal or a masked language model."
     )
@@ -240,7 +240,9 @@ def test_a_file_that_is_no_gguf(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"^the file broken\.gguf cannot be loaded: .*download it again"):
         load(str(path), execution=CPU)
     path.write_bytes(b"<!doctype html>")
-    with pytest.raises(ModelError, match=r"^the file broken\.gguf is no GGUF file: it begins with b'<!do'\."):
+    with pytest.raises(
+        ModelError, match=r"^the file broken\.gguf is not a GGUF file: it begins with b'<!do'\."
+    ):
         load(str(path), execution=CPU)
 
 
