@@ -61,8 +61,9 @@ def test_log_probabilities_are_no_texts(name: str) -> None:
     with pytest.raises(InputError) as caught:
         read_log(FILES / name)
     assert str(caught.value) == (
-        f"{FILES / name} holds log-probabilities and no texts. Expected: samples of a task that generates "
-        "(output_type: generate_until). Fix: name the samples of such a task."
+        f"{FILES / name} holds log-probabilities instead of texts. Expected: samples of a task that "
+        "generates "
+        "(output_type: generate_until). Fix: use the samples of such a task."
     )
 
 
@@ -144,7 +145,7 @@ def test_a_foreign_line_is_named(tmp_path: Path) -> None:
         read_log(path)
     assert str(caught.value) == (
         f"{path} line 2 is not a sample of lm-eval, as the lines before it are. Expected: the fields "
-        "arguments, doc, doc_id, resps in every line. Fix: repair that line, or take the file as "
+        "arguments, doc, doc_id, resps in every line. Fix: repair that line, or use the file as "
         "lm_eval wrote it."
     )
 

@@ -182,7 +182,7 @@ def test_a_folder_without_config(copy: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "[]", "\xff", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
 def test_a_damaged_config(copy: Path, content: str) -> None:
     (copy / "config.json").write_text(content, encoding="latin-1")
-    with pytest.raises(ModelError, match=r"config\.json (cannot be read|is no JSON object)"):
+    with pytest.raises(ModelError, match=r"config\.json (cannot be read|is not a JSON object)"):
         load(str(copy), execution=CPU)
 
 
@@ -208,7 +208,8 @@ def test_a_model_that_writes_nothing_is_refused(copy: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
-        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which does not generate text. Expected: a causal "
+        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which does not generate text. "
+        "Expected: a causal "
         "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, or a masked one such as "
         "BertForMaskedLM. Fix: name a causal or a masked language model."
     )
@@ -253,7 +254,7 @@ def test_a_hub_id_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert str(caught.value) == (
         "the model 'evenhand-tests/not-here' at 'v1' is not on this machine, and the run is offline. "
         "Expected: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
-        "Fix: check the name, leave --offline out, or download it first and name its folder."
+        "Fix: check the name, remove --offline, or download it first and name its folder."
     )
 
 
@@ -317,7 +318,7 @@ def test_unknown_devices(gpt2: Path, device: str, message: str) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_a_device_that_is_not_here(gpt2: Path) -> None:
-    with pytest.raises(InputError, match=r"^device 'cuda' is not here\. Expected: cpu\."):
+    with pytest.raises(InputError, match=r"^device 'cuda' is not available\. Expected: cpu\."):
         load(str(gpt2), execution=replace(CPU, device="cuda"))
 
 

@@ -79,7 +79,7 @@ def test_a_tokenizer_without_a_mask(tmp_path: Path) -> None:
         load(str(folder), execution=CPU)
     assert str(caught.value) == (
         f"the tokenizer of {str(folder)!r} has no tokenizer.json, or lacks start, end and mask "
-        "text. Expected: a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names. Fix: "
+        "tokens. Expected: a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names. Fix: "
         "save the tokenizer of the model again, with its special tokens."
     )
 
