@@ -64,7 +64,7 @@ def test_an_error_is_told(host: Host) -> None:
     assert str(raised.value) == (
         f"{host.url} answered 401 'no key'. Expected: an answer "
         '{"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, one row per text. '
-        "Fix: check the URL, and the key in EVENHAND_API_KEY where it wants one."
+        "Fix: check the URL, and the key in EVENHAND_API_KEY if it requires one."
     )
 
 
@@ -142,7 +142,7 @@ def test_addresses_that_are_refused_are_not_repeated(url: str) -> None:
     ("reply", "said"),
     [
         (Reply(body=b"[" * 100_000), "answered 200 '["),
-        (Reply(body=b" " * 5000), "answered with more than 0 MiB"),
+        (Reply(body=b" " * 5000), "responded with more than 0 MiB"),
         (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "compressed its answer"),
         (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "answered 307 ''"),
     ],
@@ -175,7 +175,7 @@ def test_a_host_that_stalls_is_given_up(host: Host) -> None:
     host.answer = lambda asked: Reply(body=b"x", stall=ended)
     stamina.set_testing(True)
     try:
-        with pytest.raises(EvenhandError, match="does not answer: "):
+        with pytest.raises(EvenhandError, match="does not respond: "):
             reader.read(["a"])
     finally:
         stamina.set_testing(False)
