@@ -62,7 +62,7 @@ def test_an_error_is_told(host: Host) -> None:
     with pytest.raises(EvenhandError) as raised:
         HttpClassifier(host.url, Execution())
     assert str(raised.value) == (
-        f"{host.url} answered 401 'no key'. Expected: an answer "
+        f"{host.url} responded with 401 'no key'. Expected: an answer "
         '{"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, one row per text. '
         "Fix: check the URL, and the key in EVENHAND_API_KEY if it requires one."
     )
@@ -104,7 +104,9 @@ def test_a_key_the_host_repeats_is_not_shown(
     host.answer = lambda asked: Reply(status, b"Bearer sk-a/b-9 \x1b[2J and sk-a%2Fb-9 are unknown")
     with pytest.raises(EvenhandError) as raised:
         HttpClassifier(host.url, Execution())
-    assert f"{host.url} answered {status} 'Bearer [key] [2J and [key] are unknown'." in str(raised.value)
+    assert f"{host.url} responded with {status} 'Bearer [key] [2J and [key] are unknown'." in str(
+        raised.value
+    )
     assert host.asked[0].headers["Authorization"] == "Bearer sk-a/b-9"
 
 
@@ -141,10 +143,10 @@ def test_addresses_that_are_refused_are_not_repeated(url: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply(body=b"[" * 100_000), "answered 200 '["),
+        (Reply(body=b"[" * 100_000), "responded with 200 '["),
         (Reply(body=b" " * 5000), "responded with more than 0 MiB"),
         (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "compressed its answer"),
-        (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "answered 307 ''"),
+        (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "responded with 307 ''"),
     ],
 )
 def test_answers_made_to_harm(host: Host, monkeypatch: pytest.MonkeyPatch, reply: Reply, said: str) -> None:

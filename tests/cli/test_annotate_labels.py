@@ -102,5 +102,5 @@ def test_train_from_the_labels_most_people_chose(tmp_path: Path) -> None:
     path.write_text("\n".join(["id,text,annotator,regard", *rows]) + "\n")
     done = run("train", "regard", "--from", path, "--backbone", "linear", "--out", tmp_path / "model")
     assert done.exit_code == 0, done.output
-    assert "20 texts people agree on; dropped: no majority 1" in done.output.replace("\n", " ")
+    assert "20 texts with an agreed label; dropped: no majority 1" in done.output.replace("\n", " ")
     assert (tmp_path / "model" / "card.md").is_file()

@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> Path:
 def test_linear_from_table_to_card(evenhand, table, tmp_path):
     done = evenhand("train", "regard", table, "--backbone", "linear", "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert "75 to learn from, 15 held out; labels negative, neutral, positive" in done.stderr
+    assert "75 for training, 15 held out; labels negative, neutral, positive" in done.stderr
     assert done.stdout.splitlines()[0].split() == ["accuracy", "1.000"]
     assert "card: out/card.md" in done.stdout
     assert (tmp_path / "out" / "card.md").read_text().startswith("# Classifier `regard`")
@@ -62,7 +62,7 @@ def test_what_the_help_leaves_out_is_refused() -> None:
     assert set(TASKS) | {*WORDS, CALIBRATOR} == set(CHOICES["tasks"])
     for task in CHOICES["tasks"]:
         for name in ignored_options(task):
-            with pytest.raises(InputError, match=r"means nothing for|is not trained from a study"):
+            with pytest.raises(InputError, match=r"does not apply to|is not trained from a study"):
                 prepare(task, () if name == "study" else "x.csv", **{name: 4 if name == "max_length" else 1})
     assert ignored_options("nothing") == ()
 

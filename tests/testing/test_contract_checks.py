@@ -108,7 +108,7 @@ def test_broken_models_are_found_out(model: Echo, found: str) -> None:
 
 
 def test_what_is_no_model_at_all() -> None:
-    with pytest.raises(ContractError, match=r"^str: it is no Model$"):
+    with pytest.raises(ContractError, match=r"^str: it is not a Model$"):
         check_model("gpt2")  # type: ignore[arg-type]
 
 
@@ -181,7 +181,7 @@ def test_a_good_metric_passes() -> None:
         (Neighbourly(), "it scores a text differently when it is alone"),
         (Ordered(), "it scores differently in another order"),
         (Extra(), "a row has the outputs ['length', 'more'] instead of the declared ['length']"),
-        (Short(), "it gives 6 rows for 7 texts"),
+        (Short(), "it returns 6 rows for 7 texts"),
         (Careless(), "the output 'length' lacks larger_means, the meaning of larger values"),
         (Careless(), "the primary output 'unknown' is not declared"),
         (Careless(), "its info lacks a version or a summary"),

@@ -33,7 +33,7 @@ def test_a_broken_limit_is_an_assertion_error(runs):
 
 
 def test_doubt_is_a_warning_unless_asked_otherwise(runs):
-    with pytest.warns(InconclusiveWarning, match="1 of 1 checks cannot tell"):
+    with pytest.warns(InconclusiveWarning, match="1 of 1 checks are inconclusive"):
         assert_gap(runs["even"], "sentiment.negative", below=0.01)
     assert assert_gap(runs["even"], "sentiment.negative", below=0.01, doubt="ignore").exit_code == 0
     with pytest.raises(AssertionError, match="cannot tell: "):

@@ -130,13 +130,13 @@ def test_table_5_and_its_ceilings(data: Path) -> None:
 
 def test_dev_is_never_validated_on_when_it_is_learned_from(data: Path) -> None:
     prepared = prepare("emotion", data, backbone="linear")
-    assert prepared.plan().lines[0].startswith("texts    8,566 to learn from, 1,464 held out")
+    assert prepared.plan().lines[0].startswith("texts    8,566 for training, 1,464 held out")
     dev = data / "affective" / "semeval_val.csv"
     with pytest.raises(InputError) as raised:
         prepare("emotion", data, backbone="linear", valid=dev)
     assert str(raised.value) == (
-        f"1022 of the 1464 texts of {dev} are among those to learn from. Expected: texts that are not: "
-        "semeval_test.csv. Fix: leave --valid out."
+        f"1022 of the 1464 texts of {dev} are training texts. Expected: unseen texts: "
+        "semeval_test.csv. Fix: remove --valid."
     )
 
 

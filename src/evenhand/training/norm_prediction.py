@@ -1,8 +1,8 @@
 """Predict emotion ratings of words from their vectors: the network, its cross-validation, the lexicon.
 
 One multi-task feed-forward network for all eight variables (Buechel and Hahn 2018, the method of BOLD's
-section 4.4): two shared hidden layers, one output a variable, so that a word rated on some variables teaches
-the others. Ratings are standardised; a missing rating adds no loss.
+section 4.4): two shared hidden layers, one output per variable, so that a word rated on some variables helps
+to learn the others. Ratings are standardised; a missing rating adds no loss.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from evenhand.training.finetuning import descend
 
 _LOG = logging.getLogger(__name__)
 _LARGEST: Final = 1e6
-"""No scale of ratings reaches so far: a larger number is no rating."""
+"""No rating scale reaches this value: a larger number is not a rating."""
 _SCALES: Final = np.array(list(NORMS.values()), dtype=np.float32)
 _STEPS: Final = np.array([0.05 if high > 5 else 0.02 for _, high in NORMS.values()])
-"""What stored predictions are rounded to: far below their error, and half the size on disk."""
+"""Stored predictions are rounded to this: far below their error, and half the size on disk."""
 
 Matrix = npt.NDArray[np.float32]
 
@@ -50,13 +50,13 @@ class NormNetworkConfig:
     rows: int = 128
     rate: float = 1e-3
     networks: int = 3
-    """Networks whose predictions are averaged."""
+    """Number of networks whose predictions are averaged."""
     folds: int = 10
     seed: int = 0
 
 
 class WordRatings(NamedTuple):
-    """Rated words; NaN where a word has no rating of a variable."""
+    """Rated words; NaN where a word has no rating on a variable."""
 
     words: tuple[str, ...]
     values: Matrix
@@ -71,10 +71,10 @@ class NormAgreement(NamedTuple):
 
 
 def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
-    """The single words rated in any of the tables, lower-cased, under the columns named as our variables.
+    """The single words rated in any of the tables, lower-cased, with the columns named after our variables.
 
-    ``.csv`` files have commas, others tabs. Entries of several words or with a sense in brackets are left
-    out; a word rated twice has the mean.
+    ``.csv`` files are comma-separated, others tab-separated. Entries of several words or with a sense in
+    brackets are left out; a word rated twice gets the mean.
     """
     rows: dict[str, list[Matrix]] = {}
     for path in paths:
@@ -94,7 +94,7 @@ def match_vectors(ratings: WordRatings, vectors: WordVectors) -> tuple[Matrix, M
 
 
 def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormAgreement]:
-    """For each variable the agreement of predictions for words the network did not see, over all folds."""
+    """For each variable the agreement of predictions on held-out words with the ratings, over all folds."""
     order = np.random.default_rng(recipe.seed).permutation(len(features))
     predicted = np.empty_like(values)
     for fold in range(recipe.folds):
@@ -111,7 +111,7 @@ def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) 
 
 
 class NormNetwork(nn.Module):
-    """Shared hidden layers, one output a variable; answers are in the ratings' own scale."""
+    """Shared hidden layers with one output per variable; predictions are on the ratings' own scale."""
 
     def __init__(self, width: int, recipe: NormNetworkConfig, mean: Tensor, spread: Tensor) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class NormNetwork(nn.Module):
 
 
 def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
-    """The trained networks; they differ by their seed alone."""
+    """The trained networks, which differ only in their seed."""
     inputs, rated = torch.from_numpy(features), torch.from_numpy(values)
     known = ~rated.isnan()
     count = known.sum(dim=0).clamp(min=1)
@@ -154,7 +154,7 @@ def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) ->
 
 
 def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix:
-    """The mean prediction, cut to each variable's scale."""
+    """The mean prediction, clipped to each variable's scale."""
     with torch.no_grad():
         rows = torch.from_numpy(features)
         answers = [(net(rows) * net.spread + net.mean).numpy() for net in networks]
@@ -163,10 +163,10 @@ def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix
 
 
 def build_lexicon(vectors: WordVectors, ratings: WordRatings, recipe: NormNetworkConfig) -> Lexicon:
-    """Predictions of all variables for every word with a vector, rated words included.
+    """Predictions of all variables for every word with a vector, including rated words.
 
-    People's own ratings are not mixed in: rated and unrated words are on one footing, and the lexicon holds
-    nothing but the network's output.
+    Human ratings are not mixed in, so that rated and unrated words are treated alike: the lexicon holds only
+    the network's output.
     """
     networks = fit_networks(*match_vectors(ratings, vectors), recipe)
     predicted = np.rint(predict_ratings(networks, _features(vectors)) / _STEPS) * _STEPS
@@ -174,7 +174,7 @@ def build_lexicon(vectors: WordVectors, ratings: WordRatings, recipe: NormNetwor
 
 
 def _features(vectors: WordVectors) -> Matrix:
-    # Unit vectors have tiny components; scaled so, each has a variance near 1.
+    # Unit vectors have tiny components; this scaling gives each a variance near 1.
     return unit_rows(vectors.matrix) * np.float32(math.sqrt(vectors.matrix.shape[1]))
 
 
@@ -191,7 +191,7 @@ def _rows(path: Path) -> list[tuple[str, Matrix]]:
             f"{path} cannot be read: {error}", expected=accepted, fix="check the file"
         ) from error
     if "word" not in names or not set(NORMS) & set(names):
-        raise InputError(f"{path} has no ratings", expected=accepted, fix="name the columns so")
+        raise InputError(f"{path} has no ratings", expected=accepted, fix="rename the columns")
     return [
         (word, np.array([_number(row.get(names.get(name, ""), "")) for name in NORMS], dtype=np.float32))
         for word, row in table
@@ -200,7 +200,7 @@ def _rows(path: Path) -> list[tuple[str, Matrix]]:
 
 
 def _number(text: str | None) -> float:
-    """A rating; NaN where there is none."""
+    """A rating; NaN if there is none."""
     try:
         value = float(text or "")
     except ValueError:
