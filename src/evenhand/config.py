@@ -106,23 +106,23 @@ class RunConfig:
 
     def execution(self) -> Execution:
         """The execution settings handed to models and metrics."""
-        of = self.options
-        return Execution(of["device"], of["batch"], of["workers"] or 1, of["offline"])
+        options = self.options
+        return Execution(options["device"], options["batch"], options["workers"] or 1, options["offline"])
 
     def sampling(self, suite: GenerationSpec) -> GenerationSpec:
         """The sampling settings of a suite: its own, overridden by the preset, then by the user."""
         preset = self.options["preset"]
-        given = {name: value for name, value in self.record()["generation"].items() if value is not None}
-        given = {**(PRESETS[preset] if preset else {}), **given}
-        given.pop("preset", None)
-        return replace(suite, **given)
+        settings = {name: value for name, value in self.record()["generation"].items() if value is not None}
+        settings = {**(PRESETS[preset] if preset else {}), **settings}
+        settings.pop("preset", None)
+        return replace(suite, **settings)
 
     def compare_identity(self) -> dict[str, Json]:
         """The comparison settings that are part of a run's identity; options that are off are left out."""
-        always, given = ("baselines", "level", "correction"), self.record()["compare"]
+        always, settings = ("baselines", "level", "correction"), self.record()["compare"]
         default = resolve_config({}).record()["compare"]
-        named = {name: value for name, value in given.items() if name in always or value != default[name]}
-        return {"mask": self.options["mask"], **named}
+        chosen = {name: value for name, value in settings.items() if name in always or value != default[name]}
+        return {"mask": self.options["mask"], **chosen}
 
     def record(self) -> dict[str, dict[str, Any]]:
         """All sections, as in a settings file."""

@@ -126,7 +126,7 @@ def test_the_samples_of_two_models_in_one_file_are_not_taken_for_one(tmp_path: P
         with pytest.raises(InputError) as caught:
             read_log(path)
         assert str(caught.value) == (
-            f"{path} line 2 has another document '0', or other answers to it, than a line before it. "
+            f"{path} line 2 repeats document '0' with other content or answers than a line before it. "
             "Expected: the samples of one task and one model. Fix: score each file of samples on "
             "its own, and compare the runs with `evenhand compare`."
         )

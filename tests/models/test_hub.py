@@ -192,8 +192,8 @@ def test_code_of_the_authors_is_never_run(copy: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value).startswith(
-        f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings code "
-        "of its own, which is never run. Expected: "
+        f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings "
+        "custom code, which is never run. Expected: "
     )
 
 

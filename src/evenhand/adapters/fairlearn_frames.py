@@ -79,10 +79,10 @@ def _to_value(output: OutputInfo, row: Mapping[str, int]) -> Value:
 
 def _flags(values: Sequence[float], name: str) -> list[int]:
     flags = np.asarray(values)
-    other = flags[~np.isin(flags, (0, 1))]
-    if flags.ndim != 1 or flags.size == 0 or other.size:
+    invalid = flags[~np.isin(flags, (0, 1))]
+    if flags.ndim != 1 or flags.size == 0 or invalid.size:
         raise InputError(
-            f"{name} holds {other[0]}" if other.size else f"{name} is not a list of numbers",
+            f"{name} holds {invalid[0]}" if invalid.size else f"{name} is not a list of numbers",
             expected="0 or 1 for every row",
             fix="compare one class with the rest, or apply a threshold to the scores",
         )
@@ -129,8 +129,8 @@ def frame_inputs(
     values, features = quantities[output].values, _features(loaded, [axis] if isinstance(axis, str) else axis)
     # The sentences of a probe are their own texts.
     ids = loaded.prompt_ids if loaded.is_probe else loaded.run.table("generations")["id"].to_list()
-    known = [truth.get(name, np.nan) for name in ids] if truth else [np.nan] * len(ids)
-    usable = ~np.isnan(values) & ~np.isnan(known if truth else 0.0)
+    true_values = [truth.get(name, np.nan) for name in ids] if truth else [np.nan] * len(ids)
+    usable = ~np.isnan(values) & ~np.isnan(true_values if truth else 0.0)
     for names in features.values():
         usable &= names != ""
     if not usable.any():
@@ -140,7 +140,7 @@ def frame_inputs(
             fix="name one axis, or look at the null_reason in the run's scores",
         )
     return FrameInputs(
-        np.asarray(known, dtype=np.float64)[usable],
+        np.asarray(true_values, dtype=np.float64)[usable],
         values[usable],
         {name: names[usable] for name, names in features.items()},
     )
@@ -190,18 +190,18 @@ def score_predictions(
     return score(pl.DataFrame(columns), progress=progress, **given)
 
 
-def _features(loaded: FinishedRun, wanted: Sequence[str] | None) -> dict[str, Names]:
+def _features(loaded: FinishedRun, requested: Sequence[str] | None) -> dict[str, Names]:
     """Axis to the group of every text; empty if a text has no group on the axis."""
     groups = [
         {group.axis: group.name for group in loaded.prompts[prompt].groups} for prompt in loaded.prompt_ids
     ]
     axes = list(dict.fromkeys(axis for one in groups for axis in one))
-    for axis in wanted or ():
+    for axis in requested or ():
         if axis not in axes:
             raise UnknownNameError(
                 f"the run has no axis {axis!r}", expected=", ".join(axes), fix="name one of these"
             )
-    return {axis: np.array([one.get(axis, "") for one in groups]) for axis in wanted or axes}
+    return {axis: np.array([one.get(axis, "") for one in groups]) for axis in requested or axes}
 
 
 def _to_columns(features: Features) -> dict[str, Sequence[object]]:

@@ -226,8 +226,8 @@ def mean(values: Iterable[float | None]) -> float | None:
     >>> mean([1.0, None, 0.0]), mean([None])
     (0.5, None)
     """
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 def gap(parts: Iterable[Part]) -> float | None:

@@ -69,7 +69,7 @@ class HubClassifier:
         self.digest = source.commit or digest([checkpoints.weights_digest(files), self.labels])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row per text, one column per label of ours."""
+        """One row per text, one column per label."""
         longest = min(self._tokenizer.model_max_length, _LONGEST)
         rows = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
         answers = np.zeros((len(rows), self._count), dtype=np.float32)
@@ -143,7 +143,7 @@ class LabelFoldingReader:
         self.digest = reader.digest
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row per text, one column per label of ours."""
+        """One row per text, one column per label."""
         shares = self._reader.read(texts)
         return np.stack([shares[:, places].sum(1) for places in self._columns.values()], axis=1)
 

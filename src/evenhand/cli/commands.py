@@ -57,10 +57,10 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
         def command(**values: Any) -> None:
             positional = [values.pop(one.name) for one in arguments]
             dry_run = {name: values.pop(name) for name in ("dry_run",) if name in values}
-            given = {name: value for name, value in values.items() if value not in (None, [])}
+            options = {name: value for name, value in values.items() if value not in (None, [])}
             if "command" in fields:
-                given["command"] = command_line(secret=given.get("database"))
-            function(*positional, **given, **dry_run)
+                options["command"] = command_line(secret=options.get("database"))
+            function(*positional, **options, **dry_run)
 
         parameters = [
             *map(_argument, arguments),

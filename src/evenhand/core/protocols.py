@@ -194,7 +194,7 @@ class Metric(Protocol):
 
     @property
     def info(self) -> MetricInfo:
-        """What is measured and which direction is better."""
+        """What is measured, and what larger values mean."""
 
     def score(self, texts: Sequence[Text]) -> Sequence[Mapping[str, Value]]:
         """For each text, a value for every output."""
@@ -213,7 +213,7 @@ class SetMetric(Protocol):
 
     @property
     def info(self) -> MetricInfo:
-        """What is measured and which direction is better."""
+        """What is measured, and what larger values mean."""
 
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
         """For each cell, a value for every output."""

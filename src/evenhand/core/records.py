@@ -207,7 +207,7 @@ class OutputInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """What a metric measures, which direction is better, and what identifies it."""
+    """What a metric measures, what larger values mean, and what identifies it."""
 
     name: str
     version: str

@@ -44,7 +44,7 @@ def read_samples(path: Path) -> ToolLog:
             not row.items() <= old.items() for row, old in zip(rows, known, strict=True)
         ):
             raise InputError(
-                f"{path} line {number} has another document {key!r}, or other answers to it, than a line "
+                f"{path} line {number} repeats document {key!r} with other content or answers than a line "
                 "before it",
                 expected="the samples of one task and one model",
                 fix="score each file of samples on its own, and compare the runs with `evenhand compare`",

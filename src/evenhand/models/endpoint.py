@@ -164,13 +164,13 @@ class EndpointModel:
         for job in first:
             jobs.put(job)
         expected, workers = len(first), min(self._concurrency, len(first))
-        wires: list[HttpConnection] = []
+        connections: list[HttpConnection] = []
         threads = [
-            threading.Thread(target=self._work, args=(jobs, spec, arrived.put, wires), daemon=True)
+            threading.Thread(target=self._work, args=(jobs, spec, arrived.put, connections), daemon=True)
             for _ in range(workers)
         ]
         # One extra thread closes overdue connections, so that no worker waits for ever.
-        late = partial(close_overdue, wires, threads, seconds=self._timeout)
+        late = partial(close_overdue, connections, threads, seconds=self._timeout)
         for thread in (*threads, threading.Thread(target=late, daemon=True)):
             thread.start()
         try:
@@ -192,23 +192,23 @@ class EndpointModel:
                 jobs.put(None)
 
     def _work(
-        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[HttpConnection]
+        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], pool: list[HttpConnection]
     ) -> None:
         """Process jobs until the end marker; one connection per thread is faster than a shared pool."""
         try:
             is_local, ssl = self._target.is_local, self._ssl
             with make_client(self._secret, seconds=self._timeout, is_local=is_local, verify=ssl) as client:
-                wire = HttpConnection(client, seconds=self._timeout)
-                wires.append(wire)
+                connection = HttpConnection(client, seconds=self._timeout)
+                pool.append(connection)
                 while (job := jobs.get()) is not None:
                     place, request, sample = job
-                    put((place, self._complete(wire, request, sample, spec)))
+                    put((place, self._complete(connection, request, sample, spec)))
         except Exception as error:
             # A thread must not die silently: the caller would wait for ever.
             put(error)
 
     def _complete(
-        self, wire: HttpConnection, request: Request, sample: int, spec: GenerationSpec
+        self, connection: HttpConnection, request: Request, sample: int, spec: GenerationSpec
     ) -> Completion:
         seed = derive_seed(spec.seed, "endpoint", request.id, sample) % _SEEDS
         body = request_body(self._target, request.text, spec, seed=seed)
@@ -217,7 +217,7 @@ class EndpointModel:
         if not self._budget.reserve(reserved):
             return Completion(request.id, sample, None, None, failure="token_cap")
         try:
-            answer = self._ask(wire, body, request.text, spec.max_new_tokens)
+            answer = self._ask(connection, body, request.text, spec.max_new_tokens)
         except RetryError as error:
             answer = HostResponse(None, None, error.code)
         self._budget.charge(reserved, answer)
@@ -226,7 +226,7 @@ class EndpointModel:
             text, finish = text[:end], "sentence"
         return Completion(request.id, sample, text, finish, prompt_tokens, new_tokens, failure)
 
-    def _ask(self, wire: HttpConnection, body: bytes, prompt: str, tokens: int) -> HostResponse:
+    def _ask(self, connection: HttpConnection, body: bytes, prompt: str, tokens: int) -> HostResponse:
         """The response, after as many attempts as are needed and allowed."""
         most = _FRAME + _TOKEN * tokens + _ESCAPED * len(body)
         for attempt in stamina.retry_context(
@@ -238,16 +238,16 @@ class EndpointModel:
             wait_jitter=FIRST_WAIT,
         ):
             with attempt:
-                return self._post(wire, body, prompt, most)
+                return self._post(connection, body, prompt, most)
         raise AssertionError("stamina returns a response or raises")
 
-    def _post(self, wire: HttpConnection, body: bytes, prompt: str, most: int) -> HostResponse:
+    def _post(self, connection: HttpConnection, body: bytes, prompt: str, most: int) -> HostResponse:
         """The response to one attempt; raises `RetryError` if another attempt is worthwhile.
 
         ``most`` is its maximum size in bytes: the largest response to this request.
         """
         try:
-            response = wire.post(self._target.url, body, most=most)
+            response = connection.post(self._target.url, body, most=most)
         except CompressedResponseError as error:
             how = sanitize_message(str(error), secret=self._secret)
             self._log_once(

@@ -99,7 +99,7 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
     """
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
-        needs_code = " and brings code of its own, which is never run" if "auto_map" in config else ""
+        needs_code = " and brings custom code, which is never run" if "auto_map" in config else ""
         raise ModelError(
             f"the model {name!r} is of type {kind!r}, which transformers does not know{needs_code}",
             expected=_ACCEPTED,
@@ -108,8 +108,8 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
     listed = config.get("architectures")
     classes = [str(item) for item in listed] if isinstance(listed, list) else []
     if not classes:
-        known = (MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(kind), MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind))
-        classes = [str(item) for item in known if item is not None][:1]
+        mapped = (MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(kind), MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind))
+        classes = [str(item) for item in mapped if item is not None][:1]
     if not _CAUSAL.isdisjoint(classes):
         return "causal"
     if not _MASKED.isdisjoint(classes):
@@ -126,11 +126,11 @@ def _locate(name: str, revision: str | None, *, offline: bool) -> ModelFiles:
     try:
         return locate_model(name, revision=revision, offline=offline)
     except EvenhandError as error:
-        known = [entry.name for entry in registry.list_entries("models")]
-        near = get_close_matches(name.partition(":")[0], known, n=1, cutoff=0.75)
-        if not near:
+        backends = [entry.name for entry in registry.list_entries("models")]
+        matches = get_close_matches(name.partition(":")[0], backends, n=1, cutoff=0.75)
+        if not matches:
             raise
-        todo = f"did you mean the back-end {near[0]!r}? Else {error.fix}"
+        todo = f"did you mean the back-end {matches[0]!r}? Else {error.fix}"
         raise type(error)(error.problem, expected=error.expected, fix=todo) from error
 
 
@@ -172,8 +172,8 @@ def _load_causal(
     stops = defaults.get("eos_token_id"), config.get("eos_token_id"), tokenizer.eos_token_id
     codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops))
     # Only CTRL's tokenizer has control codes.
-    known: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
-    codes = frozenset(known)
+    code_tokens: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
+    codes = frozenset(code_tokens)
     options = local_options(codec.digest, dtype=kind, device=device, loop=scheduler.VERSION)
     if control_code is not None:
         options["control_code"] = check_control_code(control_code, codes, source.name)
@@ -189,7 +189,7 @@ def _check_gguf(path: Path) -> None:
         raise ModelError(
             f"the file {path.name} is not a GGUF file: it begins with {begin!r}",
             expected="a file that begins with b'GGUF'",
-            fix="download it again, or check what it is",
+            fix="download it again, or check its format",
         )
 
 

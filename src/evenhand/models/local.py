@@ -61,8 +61,8 @@ class CausalModel:
         for _ in self.generate(requests[: self.at_once], trial):
             pass
         started = time.perf_counter()
-        written = sum(answer.new_tokens or 0 for answer in self.generate(requests, trial))
-        return max(written, 1) / (time.perf_counter() - started)
+        tokens = sum(answer.new_tokens or 0 for answer in self.generate(requests, trial))
+        return max(tokens, 1) / (time.perf_counter() - started)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[tuple[float, int]]:
         """For each text its natural log-probability and the number of tokens summed over.

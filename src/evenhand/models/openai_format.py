@@ -154,13 +154,13 @@ def read_answer(target: EndpointTarget, content: bytes, *, prompt: str, secret: 
         return HostResponse(None, None, "bad_answer", *tokens)
     if target.chat:
         text = text.removeprefix(prompt)
-    known = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
+    finish_code = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
     text = redact_key(_whole(text), secret=secret)
     names = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
     served_by = {
         key: sanitize_message(name, secret=secret) for key, name in names.items() if isinstance(name, str)
     }
-    return HostResponse(text, known, None, *tokens, served_by=served_by)
+    return HostResponse(text, finish_code, None, *tokens, served_by=served_by)
 
 
 def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
@@ -201,7 +201,7 @@ class RetryError(Exception):
 
 
 def close_overdue(
-    wires: Sequence[HttpConnection], workers: Sequence[threading.Thread], *, seconds: float
+    connections: Sequence[HttpConnection], workers: Sequence[threading.Thread], *, seconds: float
 ) -> None:
     """Close overdue connections of all workers while any is busy; one thread instead of a timer per request.
 
@@ -209,8 +209,8 @@ def close_overdue(
     """
     while any(worker.is_alive() for worker in workers):
         time.sleep(min(1.0, seconds / 10))
-        for wire in tuple(wires):
-            wire.close_if_overdue()
+        for connection in tuple(connections):
+            connection.close_if_overdue()
 
 
 @dataclass(slots=True)

@@ -120,10 +120,10 @@ def _read_lines(path: Path) -> _Texts:
     def look_up(request: Request) -> Sequence[str | None]:
         prompt = request.text
         start = bisect_left(lines, (prompt, -1))
-        own = takewhile(lambda line: line[0].startswith(prompt), islice(lines, start, None))
+        hits = takewhile(lambda line: line[0].startswith(prompt), islice(lines, start, None))
         # "worked as" is not the prompt of "worked assiduously".
-        whole = [(place, text) for text, place in own if not text[len(prompt) : len(prompt) + 1].isalnum()]
-        return [text for _, text in sorted(whole)]
+        matches = [(place, text) for text, place in hits if not text[len(prompt) : len(prompt) + 1].isalnum()]
+        return [text for _, text in sorted(matches)]
 
     return look_up
 

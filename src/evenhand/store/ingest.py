@@ -112,13 +112,13 @@ def count_copies(table: pl.DataFrame, layout: ColumnLayout) -> int:
     """
     columns = list(dict.fromkeys([layout.text, *layout.groups.values()]))
     if not layout.cluster and not layout.prompt:
-        known = table.drop_nulls(layout.text).select(columns)
-        return known.height - known.n_unique()
+        rows = table.drop_nulls(layout.text).select(columns)
+        return rows.height - rows.n_unique()
     if not layout.cluster or not layout.prompt:
         return 0
-    known = table.drop_nulls([layout.text, layout.prompt, layout.cluster])
+    rows = table.drop_nulls([layout.text, layout.prompt, layout.cluster])
     first = pl.col(layout.cluster).first().over([*columns, layout.prompt])
-    return known.filter(pl.col(layout.cluster) != first).height
+    return rows.filter(pl.col(layout.cluster) != first).height
 
 
 def read_texts(table: pl.DataFrame, layout: ColumnLayout, name: str) -> IngestedTexts:

@@ -128,12 +128,12 @@ def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterat
     Each comes with the name of its top-level column, which is added to ``columns``, and the bytes per value,
     or 0 if sizes vary.
     """
-    column, left = "", list[int]()
+    column, remaining = "", list[int]()
     for element in elements[1:]:
         fields = _fields(element)
         children = _number(fields, 5)
-        if left:
-            left[-1] -= 1
+        if remaining:
+            remaining[-1] -= 1
         else:
             name = fields.get(4)
             column = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
@@ -141,11 +141,11 @@ def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterat
                 raise ValueError(f"two columns are named {column[:40]!r}")
             columns[column] = ParquetColumn(is_nested=bool(children) or fields.get(3) == _REPEATED)
         if children:
-            left.append(children)
+            remaining.append(children)
         else:
             yield column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0
-        while left and left[-1] == 0:
-            left.pop()
+        while remaining and remaining[-1] == 0:
+            remaining.pop()
 
 
 def _read_chunk(
@@ -159,8 +159,8 @@ def _read_chunk(
         raise ValueError(f"a column of {values:,} values does not fit into the file")
     if rows > values:
         raise ValueError(f"a column has {values:,} values for {rows:,} rows")
-    place, left = start, values
-    while left > 0:
+    place, remaining = start, values
+    while remaining > 0:
         page, length = _header(file, place, start + stored - place)
         packed, unpacked = _number(page, 3), _number(page, 2)
         place += length + packed
@@ -170,8 +170,8 @@ def _read_chunk(
             column.pages.append(Page(count, max(unpacked, count * width)))
         else:
             column.dictionaries += unpacked
-        left -= count
-    if left:
+        remaining -= count
+    if remaining:
         raise ValueError("the pages of a column do not hold as many values as the column")
 
 
@@ -269,7 +269,7 @@ class _Compact:
         """The values of a list, or the alternating keys and values of a map."""
         self._require(count)
         self._depth += 1
-        # Inside a list a boolean is a byte of its own, like a number of kind 3.
+        # Inside a list a boolean is a separate byte, like a number of kind 3.
         read = [3 if kind in (1, 2) else kind for kind in kinds]
         items = [self._value(kind) for _ in range(count) for kind in read]
         self._depth -= 1

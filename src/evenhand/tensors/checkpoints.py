@@ -105,7 +105,7 @@ def check_config(config: Mapping[str, object], what: str) -> None:
     for name, value in config.items():
         if name.endswith("_implementation") and "/" in str(value):
             raise ModelError(
-                f"the configuration of {what} asks for code of its own: {name} = {str(value)[:80]!r}",
+                f"the configuration of {what} requests custom code: {name} = {str(value)[:80]!r}",
                 expected="the attention and experts built into transformers",
                 fix=f"remove {name} from config.json",
             )

@@ -113,7 +113,7 @@ def compare_classifiers(test: Sequence[ArticleOpening], runs: Mapping[str, Path]
 
 def comparison_table(scores: Sequence[ClassifierScore]) -> str:
     """The compared classifiers as a Markdown table: F1 over all articles, then by outlet."""
-    whole = [
+    rows = [
         (rival.name, f"{rival.n:,}", f"{rival.f1:.3f} ({rival.low:.3f} to {rival.high:.3f})")
         for rival in scores
     ]
@@ -123,7 +123,7 @@ def comparison_table(scores: Sequence[ClassifierScore]) -> str:
         cells = [f"{rival.by_outlet[name][0]:.3f}" if name in rival.by_outlet else "" for rival in scores]
         outlets.append((name, f"{n:,}", *cells))
     tables = (
-        markdown_table(("classifier", "articles", "F1, 95 % interval"), *whole),
+        markdown_table(("classifier", "articles", "F1, 95 % interval"), *rows),
         markdown_table(("outlet", "articles", *(rival.name for rival in scores)), *outlets),
     )
     return "\n\n".join(tables) + "\n"
@@ -136,9 +136,9 @@ def _any_of(names: frozenset[str]) -> re.Pattern[str]:
 
 
 def _press_names(articles: Sequence[LabelledArticle]) -> frozenset[str]:
-    whole = {article.source for article in articles}
-    short = {re.split(r" - |\(|\.com", source)[0].strip() for source in whole}
-    return frozenset(name for name in whole | short if len(name) > 2)
+    sources = {article.source for article in articles}
+    short_names = {re.split(r" - |\(|\.com", source)[0].strip() for source in sources}
+    return frozenset(name for name in sources | short_names if len(name) > 2)
 
 
 def read_openings(path: Path) -> list[ArticleOpening]:

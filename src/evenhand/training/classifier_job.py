@@ -288,7 +288,7 @@ class ClassifierTraining:
         constant = " kept" if recipe.is_constant else ""
         return (
             f"{'AdamW' if recipe.weight_decay else 'Adam'}, {recipe.epochs} epochs, batch {recipe.batch}, "
-            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens a text, "
+            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens per text, "
             f"seed {recipe.seed}{stop}"
         )
 

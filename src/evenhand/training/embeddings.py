@@ -110,17 +110,17 @@ def run_epoch(
     edges = draw_edges(counts, settings.power)
     stretches, highest = learning_schedule(edges, settings)
     reach = reach_weights(WINDOW_LENGTH, settings.window)
-    whole = len(number) // WINDOW_LENGTH
+    windows = len(number) // WINDOW_LENGTH
     near, part = (
-        torch.from_numpy(a[: whole * WINDOW_LENGTH]).view(-1, WINDOW_LENGTH) for a in (number, document)
+        torch.from_numpy(a[: windows * WINDOW_LENGTH]).view(-1, WINDOW_LENGTH) for a in (number, document)
     )
     with single_thread(), torch.inference_mode():
-        for at in range(0, whole, stretches):
-            some, where = near[at : at + stretches].long(), part[at : at + stretches]
+        for at in range(0, windows, stretches):
+            center, where = near[at : at + stretches].long(), part[at : at + stretches]
             weights = reach * (where[:, :, None] == where[:, None, :])
-            drawn = np.searchsorted(edges, rng.random((len(some), SHARED_NEGATIVES)))
-            rate = highest * max(1 - done - share * (at / whole), 1e-4)
-            step = SkipGramBatch(some, weights, torch.from_numpy(drawn))
+            drawn = np.searchsorted(edges, rng.random((len(center), SHARED_NEGATIVES)))
+            rate = highest * max(1 - done - share * (at / windows), 1e-4)
+            step = SkipGramBatch(center, weights, torch.from_numpy(drawn))
             update_vectors(*tables, step, rate=rate, negatives=settings.negatives)
 
 

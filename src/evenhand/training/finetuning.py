@@ -102,8 +102,8 @@ def write_whole(path: Path, tensors: Mapping[str, Tensor], *, about: Mapping[str
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".partial")
     # Tied weights share memory, which safetensors rejects: each gets its own copy.
-    whole = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    save_file(whole, unfinished, metadata=None if about is None else dict(about))
+    copies = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    save_file(copies, unfinished, metadata=None if about is None else dict(about))
     unfinished.replace(path)
 
 

@@ -125,8 +125,8 @@ def _parse_article(line: str, where: str) -> LabelledArticle:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not JSON: {error}", expected=expected, fix="check the file") from error
-    given = row if isinstance(row, dict) else {}
-    text, label, source = given.get("text"), given.get("label"), given.get("source")
+    record = row if isinstance(row, dict) else {}
+    text, label, source = record.get("text"), record.get("label"), record.get("source")
     if not isinstance(text, str) or not isinstance(source, str):
         raise InputError(f"{where} has no text or no source", expected=expected, fix="check the file")
     if label not in (0, 1):
@@ -156,8 +156,8 @@ def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | 
     shares, weights = _outlet_weights(names, bags, cap=limits.outlet_cap)
     sides: list[tuple[SideWord, ...]] = []
     for conservative in (False, True):
-        own = (bag for (_, side), bag in zip(names, bags, strict=True) if side is conservative)
-        counts = Counter(word for bag in own for word in bag)
+        conservative_bags = (bag for (_, side), bag in zip(names, bags, strict=True) if side is conservative)
+        counts = Counter(word for bag in conservative_bags for word in bag)
         sides.append(_choose_words(counts, shares, weights, limits, conservative=conservative))
     return IdeologyWords(*sides)
 
@@ -230,8 +230,8 @@ def _choose_words(
     words = []
     for word, articles in counts.items():
         by_outlet = weights.get(word, {})
-        own = [value for (_, side), value in by_outlet.items() if side is conservative]
-        if articles < limits.articles or len(own) < limits.outlets:
+        outlet_values = [value for (_, side), value in by_outlet.items() if side is conservative]
+        if articles < limits.articles or len(outlet_values) < limits.outlets:
             continue
         means = {
             side: sum(value for (_, s), value in by_outlet.items() if s is side) for side in (False, True)
@@ -242,7 +242,7 @@ def _choose_words(
             (by_outlet.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in shares.items()
         )
         is_steady = contrast > max(0.0, limits.steadiness * math.sqrt(squares))
-        if is_steady and max(own) / sum(own) <= limits.one_outlet:
+        if is_steady and max(outlet_values) / sum(outlet_values) <= limits.one_outlet:
             words.append(SideWord(word, contrast))
     words.sort(key=lambda chosen: (-chosen.contrast, chosen.word))
     if len(words) < limits.words:

@@ -20,7 +20,7 @@ from evenhand.text.data_splits import find_near_duplicates
 VALID_SHARE: Final = 10
 """One training text in ten is kept for model selection and calibration."""
 TEST_SHARE: Final = 5
-"""One text in five is held out if a data set has no split of its own."""
+"""One text in five is held out if a data set has no split."""
 LARGE_OUTLET: Final = 600
 """Outlets with at least this many articles are never held out: they are most of the training text."""
 
@@ -61,8 +61,8 @@ def ideology(folder: Path) -> list[Example]:
     hidden = unseen_outlets(Counter(outlet(article["source"]) for _, article in articles))
     examples = []
     for split, article in articles:
-        held = "known" if split == "valid" else split_training(article["text"])
-        where = "unseen" if outlet(article["source"]) in hidden else held
+        seen_split = "known" if split == "valid" else split_training(article["text"])
+        where = "unseen" if outlet(article["source"]) in hidden else seen_split
         examples.append(Example(article["text"], "articles", where, {"ideology": (float(article["label"]),)}))
     return without_repeats(examples)
 
@@ -72,8 +72,8 @@ def without_repeats(examples: Sequence[Example]) -> list[Example]:
     train = [example.text for example in examples if example.split == "train"]
     others = [example for example in examples if example.split != "train"]
     repeated = find_near_duplicates([example.text for example in others], train)
-    kept = {id(example) for example, twin in zip(others, repeated, strict=True) if not twin}
-    return [example for example in examples if example.split == "train" or id(example) in kept]
+    kept_ids = {id(example) for example, twin in zip(others, repeated, strict=True) if not twin}
+    return [example for example in examples if example.split == "train" or id(example) in kept_ids]
 
 
 def outlet(source: str) -> str:

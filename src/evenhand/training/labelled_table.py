@@ -171,21 +171,21 @@ def read_examples(
 ) -> LabelledExamples:
     """The examples of a table: split by seed, or with ``valid`` held out; ``test`` is a third table."""
     read = partial(read_labelled_texts, task=task, text=text, label=label)
-    whole = read(data)
-    check_enough(whole, data)
-    notes = [f"{count} rows left out: {reason}" for reason, count in whole.skipped.items()]
+    source = read(data)
+    check_enough(source, data)
+    notes = [f"{count} rows left out: {reason}" for reason, count in source.skipped.items()]
     if valid is None:
-        train, held_out = map(whole.select, divide_texts(whole.texts, whole.labels, seed=seed))
+        train, held_out = map(source.select, divide_texts(source.texts, source.labels, seed=seed))
     else:
-        train, held_out = whole, read(valid)
+        train, held_out = source, read(valid)
         notes += _check_unseen(train, held_out, valid, "held-out")
     further = read(test) if test else None
     if further is not None and test is not None:
         notes += _check_unseen(train, further, test, "test")
-    unmasked = sum(MASK not in words for words in whole.texts)
+    unmasked = sum(MASK not in words for words in source.texts)
     if task.name == "regard" and unmasked:
         notes.append(
-            f"{unmasked:,} of {len(whole.texts):,} texts have no {MASK}: the classifier predicts regard for "
+            f"{unmasked:,} of {len(source.texts):,} texts have no {MASK}: the classifier predicts regard for "
             f"{MASK}, so mask the person with it"
         )
     known = {*train.labels, *held_out.labels}

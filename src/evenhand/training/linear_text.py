@@ -57,8 +57,8 @@ def hashed_ngrams(texts: Sequence[str], *, longest: int = 2) -> csr_matrix:
 
 def inverse_frequency(matrix: csr_matrix) -> Floats:
     """ln((1 + n) / (1 + number of texts with the feature)) + 1 for every column."""
-    held = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    return np.asarray(np.log((1 + matrix.shape[0]) / (1 + held)) + 1)
+    document_counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    return np.asarray(np.log((1 + matrix.shape[0]) / (1 + document_counts)) + 1)
 
 
 def weight_columns(matrix: csr_matrix, weights: Floats) -> csr_matrix:

@@ -118,8 +118,8 @@ def fit_glove(
     for epoch in range(recipe.epochs):
         losses = []
         for batch in torch.split(torch.randperm(len(values), generator=random), recipe.batch):
-            at, near, count = rows[batch], columns[batch], values[batch]
-            logs = (words[at] * contexts[near]).sum(-1) + word_bias[at] + context_bias[near]
+            row, column, count = rows[batch], columns[batch], values[batch]
+            logs = (words[row] * contexts[column]).sum(-1) + word_bias[row] + context_bias[column]
             weight = (count / _PEAK).clamp(max=1) ** _POWER
             loss = (weight * (logs - count.log()).square()).mean()
             loss = loss + ideology_loss(words, places, neutral, recipe)

@@ -86,10 +86,10 @@ def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
 
 def match_vectors(ratings: WordRatings, vectors: WordVectors) -> tuple[Matrix, Matrix]:
     """The network's inputs and the ratings, for the rated words that have a vector."""
-    known = [(row, vectors.index[word]) for row, word in enumerate(ratings.words) if word in vectors.index]
-    if not known:
+    pairs = [(row, vectors.index[word]) for row, word in enumerate(ratings.words) if word in vectors.index]
+    if not pairs:
         raise InputError("no rated word has a vector", expected="ratings and vectors of one language")
-    rated, rows = np.array(known).T
+    rated, rows = np.array(pairs).T
     return _features(vectors)[rows], ratings.values[rated]
 
 
@@ -98,15 +98,15 @@ def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) 
     order = np.random.default_rng(recipe.seed).permutation(len(features))
     predicted = np.empty_like(values)
     for fold in range(recipe.folds):
-        held = order[fold :: recipe.folds]
-        rest = np.setdiff1d(order, held)
-        predicted[held] = predict_ratings(fit_networks(features[rest], values[rest], recipe), features[held])
+        test = order[fold :: recipe.folds]
+        rest = np.setdiff1d(order, test)
+        predicted[test] = predict_ratings(fit_networks(features[rest], values[rest], recipe), features[test])
         _LOG.info("fold %d of %d", fold + 1, recipe.folds)
     agreements = []
     for name, given, rated in zip(NORMS, predicted.T, values.T, strict=True):
-        known = ~np.isnan(rated)
-        r = np.corrcoef(given[known], rated[known])[0, 1] if known.sum() > 2 else np.nan
-        agreements.append(NormAgreement(name, float(r), int(known.sum())))
+        has_rating = ~np.isnan(rated)
+        r = np.corrcoef(given[has_rating], rated[has_rating])[0, 1] if has_rating.sum() > 2 else np.nan
+        agreements.append(NormAgreement(name, float(r), int(has_rating.sum())))
     return agreements
 
 
@@ -134,11 +134,11 @@ class NormNetwork(nn.Module):
 def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
     """The trained networks, which differ only in their seed."""
     inputs, rated = torch.from_numpy(features), torch.from_numpy(values)
-    known = ~rated.isnan()
-    count = known.sum(dim=0).clamp(min=1)
-    mean = torch.where(known, rated, 0.0).sum(dim=0) / count
-    spread = (torch.where(known, rated - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
-    target = torch.where(known, (rated - mean) / spread, 0.0)
+    has_rating = ~rated.isnan()
+    count = has_rating.sum(dim=0).clamp(min=1)
+    mean = torch.where(has_rating, rated, 0.0).sum(dim=0) / count
+    spread = (torch.where(has_rating, rated - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
+    target = torch.where(has_rating, (rated - mean) / spread, 0.0)
     networks = []
     for number in range(recipe.networks):
         with single_thread(), torch.random.fork_rng():
@@ -147,8 +147,8 @@ def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) ->
             optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
             for step in range(recipe.steps):
                 rows = torch.randint(len(inputs), (recipe.rows,))
-                error = (network(inputs[rows]) - target[rows]).square() * known[rows]
-                descend(error.sum() / known[rows].sum(), optimiser, factor=1 - step / recipe.steps)
+                error = (network(inputs[rows]) - target[rows]).square() * has_rating[rows]
+                descend(error.sum() / has_rating[rows].sum(), optimiser, factor=1 - step / recipe.steps)
         networks.append(network.eval())
     return networks
 

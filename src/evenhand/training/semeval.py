@@ -62,10 +62,10 @@ def check_unseen(valid: Path, train: Path) -> None:
     """Raise an error if a validation table repeats training texts, as the official dev files would."""
     table = read_table(valid)
     learned = set(read_table(train)["text"])
-    seen = max(sum(cell in learned for cell in table[name]) for name in table.columns)
-    if 2 * seen >= table.height:
+    repeated = max(sum(cell in learned for cell in table[name]) for name in table.columns)
+    if 2 * repeated >= table.height:
         raise InputError(
-            f"{seen} of the {table.height} texts of {valid} are training texts",
+            f"{repeated} of the {table.height} texts of {valid} are training texts",
             expected=f"unseen texts: {VALIDATION}",
             fix="remove --valid",
         )

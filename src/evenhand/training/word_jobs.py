@@ -210,8 +210,8 @@ def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict
     """
     unit, index, shares = unit_rows(vectors.matrix), vectors.index, {}
     for kind, pairs in analogies.items():
-        known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
-        questions = [(*first, *second) for first, second in permutations(known, 2) if first[0] != second[0]]
+        usable = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+        questions = [(*first, *second) for first, second in permutations(usable, 2) if first[0] != second[0]]
         a, b, c, d = np.array(questions, dtype=np.int64).reshape(-1, 4).T
         cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
         cosines[np.arange(len(questions)), [a, b, c]] = -np.inf
@@ -227,8 +227,8 @@ def similarity_correlation(
     NaN with fewer than three known pairs.
     """
     unit, index = unit_rows(vectors.matrix), vectors.index
-    known = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
-    if len(known) < 3:
-        return math.nan, len(known)
-    cosines = [unit[a] @ unit[b] for a, b, _ in known]
-    return float(spearmanr(cosines, [rating for _, _, rating in known]).statistic), len(known)
+    usable = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
+    if len(usable) < 3:
+        return math.nan, len(usable)
+    cosines = [unit[a] @ unit[b] for a, b, _ in usable]
+    return float(spearmanr(cosines, [rating for _, _, rating in usable]).statistic), len(usable)
