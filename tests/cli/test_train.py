@@ -41,7 +41,7 @@ def test_a_wrong_label_ends_with_2_and_says_what_is_accepted(evenhand, tmp_path)
     write_rows(tmp_path / "rows.jsonl", [{"text": "a text", "label": "great"}])
     done = evenhand("train", "regard", "rows.jsonl", "--backbone", "linear")
     assert done.returncode == 2
-    assert "rows.jsonl row 1 has the label 'great', which regard does not know" in done.stderr
+    assert "rows.jsonl row 1 has the label 'great', which is unknown for regard" in done.stderr
     assert "negative, -1; neutral, 0; positive, 1; other, 2, mixed" in done.stderr
 
 

@@ -93,7 +93,7 @@ def test_an_unknown_label_is_named_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         read_labelled_texts(path, TASKS["emotion"])
     assert str(raised.value) == (
-        f"{path} row 2 has the label 'happy', which emotion does not know. "
+        f"{path} row 2 has the label 'happy', which is unknown for emotion. "
         "Expected: anger; fear; joy; sadness; neutral. "
         "Fix: rename the label in the table, or name another column with --label."
     )

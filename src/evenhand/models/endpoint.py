@@ -159,7 +159,7 @@ class EndpointModel:
             self._log_once("key", describe_plain_http(self._key_env, self._target.url))
         later = _list_jobs(shards, sizes)
         jobs, arrived = _Jobs(), SimpleQueue[_Arrival]()
-        # Queue as many results again, so that no thread waits for the caller.
+        # Twice as many jobs as workers are queued, so that no worker waits for the caller.
         first = list(islice(later, 2 * self._concurrency))
         for job in first:
             jobs.put(job)
@@ -184,7 +184,7 @@ class EndpointModel:
                     jobs.put(following)
                 yield item
         finally:
-            # If the caller stops early, open requests are closed and no more are sent.
+            # If the caller stops early, open requests finish and no more are sent.
             with suppress(Empty):
                 while True:
                     jobs.get_nowait()
@@ -194,7 +194,7 @@ class EndpointModel:
     def _work(
         self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], pool: list[HttpConnection]
     ) -> None:
-        """Process jobs until the end marker; one connection per thread is faster than a shared pool."""
+        """Process jobs until the end marker; one connection per thread is faster than one shared client."""
         try:
             is_local, ssl = self._target.is_local, self._ssl
             with make_client(self._secret, seconds=self._timeout, is_local=is_local, verify=ssl) as client:

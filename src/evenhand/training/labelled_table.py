@@ -348,7 +348,7 @@ def _label(label: str, task: ClassificationTask, collected: LabelSet) -> str | N
     known = task.map_label(plain) or next((other for other in others if other in task.labels), None)
     if known is None:
         raise InputError(
-            f"{collected.source} has the label {label!r}, which {task.name} does not know",
+            f"{collected.source} has the label {label!r}, which is unknown for {task.name}",
             expected=task.describe_labels(),
             fix="export the labels, rename them, and train on the table",
         )
