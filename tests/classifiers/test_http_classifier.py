@@ -145,7 +145,7 @@ def test_addresses_that_are_refused_are_not_repeated(url: str) -> None:
     [
         (Reply(body=b"[" * 100_000), "responded with 200 '["),
         (Reply(body=b" " * 5000), "responded with more than 0 MiB"),
-        (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "compressed its answer"),
+        (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "compressed its response"),
         (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "responded with 307 ''"),
     ],
 )

@@ -152,7 +152,7 @@ def test_folders_globs_names_and_urls(tmp_path):
     with fsspec.open("memory://corpus/part.txt", "wb") as file:
         file.write(b"happy")
     assert read("memory://corpus/*.txt") == (b"happy", [])
-    with pytest.raises(InputError, match="no file to read"):
+    with pytest.raises(InputError, match="no files to read"):
         find_sources([tmp_path / "nothing"])
 
 

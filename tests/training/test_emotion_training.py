@@ -147,6 +147,5 @@ def test_a_folder_without_the_files_says_what_it_lacks(tmp_path: Path) -> None:
         f"{tmp_path} has 0 of the 8 EI-oc train and dev files and no semeval_test.csv. Expected: EI-oc "
         f"files of "
         "anger, fear, joy, sadness, train and dev, and semeval_test.csv. Fix: name a folder that "
-        "holds "
-        "them, or one table with the columns text and label."
+        "contains them, or one table with the columns text and label."
     )
