@@ -103,7 +103,7 @@ def test_the_ceiling_stands_beside_the_score(tmp_path: Path) -> None:
     valid = tiny_models.write_rows(tmp_path / "valid.jsonl", held)
     done = train("emotion", data, valid=valid, backbone="linear", out=tmp_path / "out")
     assert done.measures["ceiling"] == pytest.approx(4 / 5)
-    assert "no classifier with one answer a text can be right on more than 0.800 of them" in done.card
+    assert "no classifier with one answer per text can be correct on more than 0.800 of them" in done.card
 
 
 def test_ceiling_by_hand() -> None:

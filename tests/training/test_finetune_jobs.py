@@ -194,7 +194,7 @@ def test_a_finished_training_is_not_done_again(table: Path, tmp_path: Path) -> N
     with pytest.raises(RunFolderError) as raised:
         evenhand.train("regard", table, backbone="linear", out=tmp_path / "out", seed=1)
     assert str(raised.value) == (
-        f"{tmp_path / 'out'} belongs to another training: seed is 0. "
+        f"{tmp_path / 'out'} belongs to another training: seed is 0 there. "
         "Expected: the same data and settings, or another folder. "
         "Fix: choose another folder with --out, or start again with --fresh."
     )
