@@ -79,7 +79,7 @@ def test_train_takes_a_study_or_data(tmp_path: Path) -> None:
     other = tmp_path / "s.csv"
     other.write_text(path.read_text().replace("regard", "sentiment"))
     wrong = run("train", "regard", "--from", other)
-    assert "asks sentiment, not regard" in str(wrong.exception)
+    assert "asks about sentiment, not regard" in str(wrong.exception)
     norms = run("train", "norms", "--from", path)
     assert "norms is not trained from a study" in str(norms.exception)
 
