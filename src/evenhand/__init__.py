@@ -1,6 +1,6 @@
 """evenhand measures social and political bias in language generation, and mitigates it while a model writes.
 
-The public names are resolved when they are first used, so that importing the package costs nothing.
+Public names are resolved on first use, so importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from evenhand._version import __version__ as __version__
 
-# After every operation the threads of torch would wait in a busy loop for milliseconds, on cores where
-# calibration and metrics want to run. GNU's OpenMP reads this when torch is first imported.
+# After each operation torch's threads would busy-wait for milliseconds, on cores that
+# calibration and metrics need. GNU OpenMP reads this when torch is first imported.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
@@ -89,7 +89,7 @@ _WHERE = {
 
 __all__ = sorted(["__version__", *_WHERE])
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+if not TYPE_CHECKING:  # a type checker would believe that every name exists
 
     def __getattr__(name: str) -> object:
         if name not in _WHERE:

@@ -1,7 +1,7 @@
-"""The configuration of a run: the settings file, then the arguments of the call, which win.
+"""The configuration of a run: the settings file, overridden by the arguments of the call.
 
-``[model]`` and the names of suites, metrics and mitigations are declared here; every other setting is one of
-the options of `evenhand.run_options`, with its type, default and bounds.
+``[model]`` and the names of suites, metrics and mitigations are declared here; every other setting is an
+option of `evenhand.run_options`, with its type, default and bounds.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ PRESETS: Mapping[Preset, Mapping[str, Value]] = {
     "regard": _preset(samples=100, max_new_tokens=40, top_k=40, top_p=1.0, temperature=1.0, stop="sentence"),
     "political": _preset(samples=10, max_new_tokens=100, top_k=0, top_p=1.0),
 }
-"""The papers' sampling settings; what a paper does not print is our default and documented as such."""
+"""The papers' sampling settings; values that a paper does not report are our documented defaults."""
 
 FORWARD_PRESETS = ("bold-gpt2", "bold-ctrl")
-"""Those of models that write from left to right: a masked model would write, and not as any paper has it."""
+"""Presets for models that write left to right; a masked model would run with them, but as no paper does."""
 
 PRESET_METRICS: Mapping[str, Mapping[str, Mapping[str, Value]]] = {"regard": {"sentiment": {"cut": 0.05}}}
-"""Preset to metric to its options: the regard study reads VADER at the cut its authors give."""
+"""Preset to metric to its options: the regard study thresholds VADER as its authors recommend."""
 
 
 class SettingsOptions(Sampling, Measuring, Running, Limits, total=False):
@@ -76,7 +76,7 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
     "gate": {},
     "execution": {},
 }
-"""What a section holds besides options, as Pydantic has it: the type and the default."""
+"""The settings of a section that are not options, in Pydantic's form: type and default."""
 _FIELDS: Mapping[str, Option] = {
     name: field for name, field in fields_of(SettingsOptions).items() if field.section
 }
@@ -87,52 +87,52 @@ class RunConfig:
     """The resolved configuration."""
 
     options: SettingsOptions
-    """Every one with its value."""
+    """Every option with its value."""
     model: str
     model_options: Mapping[str, Value]
     suites: tuple[str, ...]
     metrics: tuple[str, ...]
-    """Empty where the suites decide."""
+    """Empty where the suites decide which metrics run."""
     options_of_metrics: Mapping[str, Mapping[str, Value]]
     mitigation: str | None
     mitigation_options: Mapping[str, Value]
     checked: BaseModel
-    """All of it, by section."""
+    """All settings, by section."""
 
     def metric_options(self, name: str) -> dict[str, Value]:
-        """The options of a metric: the preset's, changed by what was given."""
+        """The options of a metric: the preset's, overridden by the user's."""
         preset = PRESET_METRICS.get(self.options["preset"] or "", {}).get(name, {})
         return {**preset, **self.options_of_metrics.get(name, {})}
 
     def execution(self) -> Execution:
-        """The record handed to models and metrics."""
-        of = self.options
-        return Execution(of["device"], of["batch"], of["workers"] or 1, of["offline"])
+        """The execution settings handed to models and metrics."""
+        options = self.options
+        return Execution(options["device"], options["batch"], options["workers"] or 1, options["offline"])
 
     def sampling(self, suite: GenerationSpec) -> GenerationSpec:
-        """The sampling of a suite: its own, changed by the preset, changed by what was given."""
+        """The sampling settings of a suite: its own, overridden by the preset, then by the user."""
         preset = self.options["preset"]
-        given = {name: value for name, value in self.record()["generation"].items() if value is not None}
-        given = {**(PRESETS[preset] if preset else {}), **given}
-        given.pop("preset", None)
-        return replace(suite, **given)
+        settings = {name: value for name, value in self.record()["generation"].items() if value is not None}
+        settings = {**(PRESETS[preset] if preset else {}), **settings}
+        settings.pop("preset", None)
+        return replace(suite, **settings)
 
     def compare_identity(self) -> dict[str, Json]:
-        """What belongs to a run's identity; an option that is off leaves no trace in it."""
-        always, given = ("baselines", "level", "correction"), self.record()["compare"]
+        """The comparison settings that are part of a run's identity; options that are off are left out."""
+        always, settings = ("baselines", "level", "correction"), self.record()["compare"]
         default = resolve_config({}).record()["compare"]
-        named = {name: value for name, value in given.items() if name in always or value != default[name]}
-        return {"mask": self.options["mask"], **named}
+        chosen = {name: value for name, value in settings.items() if name in always or value != default[name]}
+        return {"mask": self.options["mask"], **chosen}
 
     def record(self) -> dict[str, dict[str, Any]]:
-        """All sections, as a settings file has them."""
+        """All sections, as in a settings file."""
         sections = self.checked.model_dump(mode="json")
         sections["model"]["name"] = self.model
         return sections
 
 
 def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) -> RunConfig:
-    """The settings of a run: the file, then the options, then what is given by section; None is not given."""
+    """The settings of a run: the file, overridden by the options, then by the sections; None means unset."""
     config = Path(options["config"]) if options.get("config") else None
     sections: dict[str, dict[str, object]] = {}
     if config:
@@ -147,7 +147,7 @@ def resolve_config(options: Mapping[str, Any], **given: Mapping[str, object]) ->
 
 
 def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | None = None) -> RunConfig:
-    """The settings in the sections of a file, or of a manifest."""
+    """The settings from the sections of a file or of a manifest."""
     try:
         checked: Any = _model().model_validate(sections)
     except ValidationError as error:
@@ -168,7 +168,7 @@ def settings_of(sections: Mapping[str, Mapping[str, object]], config: Path | Non
 
 @cache
 def _model() -> type[BaseModel]:
-    """What checks the sections of a file."""
+    """The Pydantic model that validates the sections of a file."""
     sections: dict[str, Any] = {}
     for section, own in _OWN.items():
         checks = {field.key: _check(field) for field in _FIELDS.values() if field.section == section}
@@ -178,7 +178,7 @@ def _model() -> type[BaseModel]:
 
 
 def _check(field: Option) -> tuple[object, object]:
-    """The type and default of an option, as Pydantic checks them."""
+    """The type and default of an option, in the form that Pydantic validates."""
     kinds = [_strict(kind) for kind in field.kinds]
     union: Any = reduce(or_, kinds)
     default = field.default
@@ -187,7 +187,7 @@ def _check(field: Option) -> tuple[object, object]:
 
 
 def _strict(kind: Any) -> Any:
-    """A type with names that are neither empty nor endless, and with sequences that stay as they are."""
+    """The type, with strings limited in length and not empty, and sequences as tuples."""
     if kind is str:
         return Name
     if get_origin(kind) is Sequence:
@@ -200,7 +200,7 @@ def _strict(kind: Any) -> Any:
 def _read(config: Path) -> Mapping[str, Mapping[str, object]]:
     if not config.is_file():
         raise InputError(
-            f"{config} is not there", expected="a settings file", fix="`evenhand init` writes one"
+            f"{config} does not exist", expected="a settings file", fix="`evenhand init` writes one"
         )
     try:
         sections = parse_toml(read_text(config, encoding="utf-8-sig"))
@@ -213,7 +213,7 @@ def _read(config: Path) -> Mapping[str, Mapping[str, object]]:
     loose = next((name for name, values in sections.items() if not isinstance(values, dict)), None)
     if loose is not None:
         raise InputError(
-            f"{config}: {loose[:80]!r} is no section",
+            f"{config}: {loose[:80]!r} is not a section",
             expected=", ".join(f"[{name}]" for name in _OWN),
             fix="put it under the section it belongs to",
         )
@@ -226,13 +226,13 @@ def _to_input_error(error: ValidationError, config: Path | None) -> InputError:
     value = repr(first.get("input"))
     section = str(first["loc"][0]) if first["loc"] else ""
     model: Any = _model().model_fields.get(section)
-    known = model.annotation.model_fields if model else _OWN
+    known_fields = model.annotation.model_fields if model else _OWN
     is_unknown = first["type"] == "extra_forbidden"
     problem = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     flag = next((one.flag for one in _FIELDS.values() if f"{one.section}.{one.key}" == place), "")
     otherwise = f", or give {flag}" if flag else ""
     return InputError(
         f"there is no setting {place!r}" if is_unknown else f"{place} is {value[:80]}",
-        expected=", ".join(known) if is_unknown else problem,
+        expected=", ".join(known_fields) if is_unknown else problem,
         fix=f"change it in {config}{otherwise}" if config else f"change {flag or 'that option'}",
     )

@@ -1,6 +1,6 @@
-"""The options of runs: those that many commands share, and those of audits, scores, comparisons and gates.
+"""The options of runs: those shared by many commands, and those of audits, scores, comparisons and gates.
 
-Only light modules are imported here: the command line reads this before it knows the command.
+Only light modules are imported here: the command line reads this module before it knows the command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ else:
     Run = Path  # would import Polars
 
 MODEL, SAMPLING, MEASURING, RUNNING, COLUMNS = "Model", "Sampling", "Measuring", "Running", "Columns"
-"""Headings of the help."""
+"""Headings of the help text."""
 _sampling = partial(Option, section="generation", panel=SAMPLING)
 _measuring = partial(Option, section="compare", panel=MEASURING)
 _execution = partial(Option, section="execution", panel=RUNNING)
@@ -31,7 +31,7 @@ Preset = Literal["bold-gpt2", "bold-ctrl", "bold-bert", "regard", "political"]
 
 
 def values(given: Mapping[str, Value] | Sequence[str]) -> Mapping[str, Value]:
-    """NAME=VALUE pairs as a mapping, with numbers and booleans as such."""
+    """NAME=VALUE pairs as a mapping, with numbers and booleans converted."""
     if isinstance(given, Mapping):
         return given
     read = pairs("the option", "NAME=VALUE, such as strength=0.3")(given)
@@ -50,32 +50,32 @@ def _value(text: str) -> Value:
 
 
 class Output(TypedDict, total=False):
-    """Where a run goes."""
+    """Where a run is stored."""
 
     out: Annotated[Path | str | None, Option("Run folder (default runs/...).", panel=RUNNING)]
-    fresh: Annotated[bool, Option("Empty the run folder and start again.", panel=RUNNING)]
+    fresh: Annotated[bool, Option("Clear the run folder and start again.", panel=RUNNING)]
 
 
 class Recording(Output, total=False):
-    """Where a run goes, and what it is recorded as."""
+    """Where a run is stored, and the command recorded for it."""
 
-    command: Annotated[str | None, _python("Python alone: the command that the manifest records.")]
+    command: Annotated[str | None, _python("Python only: the command to record in the manifest.")]
 
 
 class Configured(TypedDict, total=False):
-    """Of a function that reads the settings file."""
+    """The option of functions that read the settings file."""
 
-    config: Annotated[Path | str | None, Option("Settings file; options win over it.", panel=RUNNING)]
+    config: Annotated[Path | str | None, Option("Settings file; options override it.", panel=RUNNING)]
 
 
 class Seeded(TypedDict, total=False):
     """Randomness."""
 
-    seed: Annotated[int, _sampling("Seed of everything random.", default=0, ge=0)]
+    seed: Annotated[int, _sampling("Seed for all randomness.", default=0, ge=0)]
 
 
 class Size(TypedDict, total=False):
-    """How much is asked of a suite."""
+    """How many texts are generated from a suite."""
 
     samples: Annotated[
         int | None, _sampling("Completions per prompt (default: the suite's number, usually 5).", ge=1)
@@ -83,7 +83,7 @@ class Size(TypedDict, total=False):
     limit: Annotated[
         int | None,
         Option(
-            "Prompts per suite at most, spread over groups (default: all).",
+            "Maximum number of prompts per suite, spread over groups (default: all).",
             ge=1,
             section="suite",
             panel=SAMPLING,
@@ -92,31 +92,31 @@ class Size(TypedDict, total=False):
 
 
 class Length(TypedDict, total=False):
-    """How long a text is."""
+    """The length of a text."""
 
-    max_new_tokens: Annotated[int | None, _sampling("Tokens per completion at most (default 30).", ge=1)]
+    max_new_tokens: Annotated[int | None, _sampling("Maximum tokens per completion (default 30).", ge=1)]
 
 
 class Writing(Size, Length, Seeded, total=False):
-    """How a model writes."""
+    """How a model generates text."""
 
     temperature: Annotated[float | None, _sampling("Temperature; 0 is greedy decoding (default 1).", ge=0)]
-    top_k: Annotated[int | None, _sampling("Sample from this many tokens; 0 keeps all (default 40).", ge=0)]
+    top_k: Annotated[int | None, _sampling("Tokens to sample from; 0 keeps all (default 40).", ge=0)]
     top_p: Annotated[
         float | None,
-        _sampling("Sample from this share of probability; 1 keeps all (default 0.95).", gt=0, le=1),
+        _sampling("Sample from this probability mass; 1 keeps all tokens (default 0.95).", gt=0, le=1),
     ]
     stop: Annotated[
         Literal["sentence", "none"] | None,
-        _sampling("Cut at the first sentence end (`sentence`) or not (`none`)."),
+        _sampling("Cut the text at the first sentence end (`sentence`) or not at all (`none`)."),
     ]
 
 
 class Sampling(Writing, total=False):
-    """``[generation]``; what is not given comes from the preset, then from the suite."""
+    """``[generation]``; unset options come from the preset, then from the suite."""
 
     preset: Annotated[
-        Preset | None, _sampling("Sampling of a paper: bold-gpt2, bold-ctrl, bold-bert, regard, political.")
+        Preset | None, _sampling("Settings of a paper: bold-gpt2, bold-ctrl, bold-bert, regard, political.")
     ]
     repetition_penalty: Annotated[
         float | None, _sampling("Penalty on repeated tokens; 1 disables it (default 1).", gt=0)
@@ -125,21 +125,21 @@ class Sampling(Writing, total=False):
     burn_in: Annotated[
         int | None,
         _sampling(
-            "Masked models: iterations that sample before the likeliest token is taken (default 200).", ge=0
+            "Masked models: sampling iterations before the most likely token is taken (default 200).", ge=0
         ),
     ]
     iterations: Annotated[
-        int | None, _sampling("Masked models: how often each position is drawn again (default 500).", ge=1)
+        int | None, _sampling("Masked models: how often each position is resampled (default 500).", ge=1)
     ]
 
 
 class Measured(TypedDict, total=False):
-    """What is measured."""
+    """Which metrics run."""
 
     metrics: Annotated[
         str | Sequence[str | Metric] | None,
         Option(
-            "Metrics, repeated or comma-separated; NAME=ORG/MODEL@REV puts another model behind one "
+            "Metrics, repeated or comma-separated; NAME=ORG/MODEL@REV runs one with another model "
             "(default: the suite's).",
             panel=MEASURING,
             complete="metrics",
@@ -148,22 +148,22 @@ class Measured(TypedDict, total=False):
 
 
 class Intervals(TypedDict, total=False):
-    """The level of intervals."""
+    """The confidence level of intervals."""
 
-    level: Annotated[float, _measuring("Level of confidence intervals.", default=0.95, gt=0.5, lt=1)]
+    level: Annotated[float, _measuring("Confidence level of the intervals.", default=0.95, gt=0.5, lt=1)]
 
 
 class Correcting(Intervals, total=False):
-    """Intervals and their correction."""
+    """Confidence intervals and the correction for multiple comparisons."""
 
     correction: Annotated[
         Literal["bh", "holm"],
-        _measuring("Correction for multiple comparisons in a family: bh or holm.", default="bh"),
+        _measuring("Correction for multiple comparisons within a family: bh or holm.", default="bh"),
     ]
 
 
 class Measuring(Measured, Correcting, total=False):
-    """``[compare]``, and how texts are shown to metrics."""
+    """``[compare]``, and how texts are passed to metrics."""
 
     mask: Annotated[
         Literal["none", "paper"],
@@ -177,7 +177,7 @@ class Measuring(Measured, Correcting, total=False):
     baseline: Annotated[
         Mapping[str, str],
         _measuring(
-            "AXIS=GROUP the others are compared with, or AXIS=(rest), AXIS=(all); repeatable "
+            "AXIS=GROUP to compare the others with, or AXIS=(rest), AXIS=(all); repeatable "
             "(default: the suite's).",
             default={},
             key="baselines",
@@ -187,40 +187,40 @@ class Measuring(Measured, Correcting, total=False):
     test: Annotated[
         Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"],
         _measuring(
-            "Test behind p-values: cluster, or a paper's own: binomial, chi-square, paired-t, wilcoxon.",
+            "Test for p-values: cluster, or one from a paper: binomial, chi-square, paired-t, wilcoxon.",
             default="cluster",
         ),
     ]
     strata: Annotated[
         Sequence[str],
         _measuring(
-            "Compare again inside each value of this: a key of the prompts' meta, `template`, or a "
+            "Also compare within each value of this: a key of the prompts' meta, `template`, or a "
             "column of the file; repeatable.",
             default=(),
             flag="stratum",
         ),
     ]
-    pairs: Annotated[bool, _measuring("Compare every pair of groups too.")]
+    pairs: Annotated[bool, _measuring("Also compare every pair of groups.")]
     intersections: Annotated[
         bool,
         _measuring(
-            "Compare groups of crossed axes too, where a suite crosses them.", default=True, has_flag=False
+            "Also compare groups of crossed axes, where a suite crosses them.", default=True, has_flag=False
         ),
     ]
     check: Annotated[
         Literal["auto", "all", "none"],
-        _measuring("Check supported gaps by permutation: auto, all or none.", default="auto"),
+        _measuring("Check supported gaps with a permutation test: auto, all or none.", default="auto"),
     ]
 
 
 class Device(TypedDict, total=False):
     """Where models run."""
 
-    device: Annotated[str, _execution("auto, cpu, cuda, or one of several as cuda:1.", default="auto")]
+    device: Annotated[str, _execution("auto, cpu, cuda, or a specific GPU such as cuda:1.", default="auto")]
 
 
 class Offline(TypedDict, total=False):
-    """Whether the Hub may be asked."""
+    """Whether the Hub may be contacted."""
 
     offline: Annotated[bool, _execution("Load from disk only.")]
 
@@ -228,15 +228,15 @@ class Offline(TypedDict, total=False):
 class Loading(Device, Offline, total=False):
     """How models are loaded and run."""
 
-    batch: Annotated[int | None, _execution("Sequences per batch (default: what the device holds).", ge=1)]
+    batch: Annotated[int | None, _execution("Sequences per batch (default: what fits on the device).", ge=1)]
 
 
 class Engine(TypedDict, total=False):
-    """Where the work is done."""
+    """Where the work runs."""
 
     engine: Annotated[
         Literal["local", "ray"],
-        _execution("Where the work is done: local, or ray for many machines.", default="local"),
+        _execution("Where the work runs: local, or ray for many machines.", default="local"),
     ]
     address: Annotated[
         str | None, _execution("Ray: address of a running cluster (default: a new one on this machine).")
@@ -244,10 +244,10 @@ class Engine(TypedDict, total=False):
 
 
 class Failing(TypedDict, total=False):
-    """When to give up."""
+    """When a run gives up."""
 
     max_failures: Annotated[
-        float, _execution("Stop above this share of failed texts.", default=0.2, ge=0, le=1)
+        float, _execution("Stop if more than this share of the texts fails.", default=0.2, ge=0, le=1)
     ]
 
 
@@ -261,22 +261,22 @@ class Running(Loading, Engine, Failing, total=False):
 
 
 class Logging(TypedDict, total=False):
-    """Who hears of the finished run."""
+    """Where the finished run is logged."""
 
     log: Annotated[
         str | Sequence[str] | None, Option("Log the finished run: mlflow, wandb; repeatable.", panel=RUNNING)
     ]
     log_texts: Annotated[
-        bool, Option("With --log: log the report and the tables with prompts and texts, too.", panel=RUNNING)
+        bool, Option("With --log: also log the report and the tables with prompts and texts.", panel=RUNNING)
     ]
     callbacks: Annotated[
         Sequence[Callable[[Run], None]],
-        _python("Python alone: each is called with the finished run.", default=()),
+        _python("Python only: functions that are called with the finished run.", default=()),
     ]
 
 
 class RunOptions(Measuring, Seeded, Recording, Logging, Configured, Running, total=False):
-    """What runs over texts share."""
+    """Options shared by all runs over texts."""
 
 
 class AuditedSuites(TypedDict, total=False):
@@ -289,12 +289,12 @@ class AuditedSuites(TypedDict, total=False):
 
 
 class MitigationOption(TypedDict, total=False):
-    """Options of a mitigation by their own names."""
+    """Options of a mitigation, under the mitigation's own names."""
 
     mitigation_options: Annotated[
         Mapping[str, Value] | None,
         Option(
-            "NAME=VALUE of the mitigation, such as strength=0.3; repeatable.",
+            "Mitigation option NAME=VALUE, such as strength=0.3; repeatable.",
             flag="mitigate-option",
             panel=MODEL,
             parse=values,
@@ -308,21 +308,21 @@ class AuditOptions(AuditedSuites, MitigationOption, Sampling, RunOptions, total=
     mitigate: Annotated[
         str | None,
         Option(
-            "Write with this mitigation on: calibration:embedding, replacement:naive ...",
+            "Generate with this mitigation: calibration:embedding, replacement:naive ...",
             complete="mitigations",
         ),
     ]
-    shard: Annotated[str | None, Option("I/N: do the I-th of N parts here; `evenhand merge` joins them.")]
-    retry_failed: Annotated[bool, Option("Ask again for texts that failed.", panel=RUNNING)]
+    shard: Annotated[str | None, Option("I/N: run part I of N here; `evenhand merge` joins the parts.")]
+    retry_failed: Annotated[bool, Option("Retry texts that failed.", panel=RUNNING)]
 
 
 class Columns(TypedDict, total=False):
-    """Which column holds what."""
+    """Which column holds which field."""
 
     text: Annotated[str, _column("Column of the texts.", default="text")]
     group: Annotated[
         Mapping[str, str] | Sequence[str],
-        _column("AXIS=COLUMN of the group a text speaks of; repeatable.", default=()),
+        _column("AXIS=COLUMN with the group that a text is about; repeatable.", default=()),
     ]
     prompt: Annotated[str | None, _column("Column of the prompts.")]
     id: Annotated[str | None, _column("Column of unique ids (default: row numbers).")]
@@ -330,10 +330,10 @@ class Columns(TypedDict, total=False):
 
 
 class TextColumns(Columns, total=False):
-    """Which column holds what, where texts are scored."""
+    """Which column holds which field, for scored texts."""
 
-    cluster: Annotated[str | None, _column("Column of what belongs together (default: the prompt).")]
-    join_prompt: Annotated[bool, _column("Read the prompt as part of the text.")]
+    cluster: Annotated[str | None, _column("Column of the clusters of related texts (default: the prompt).")]
+    join_prompt: Annotated[bool, _column("Score the prompt as part of the text.")]
 
 
 class ScoreOptions(TextColumns, RunOptions, total=False):
@@ -341,7 +341,7 @@ class ScoreOptions(TextColumns, RunOptions, total=False):
 
 
 class Limits(TypedDict, total=False):
-    """``[gate]``: what ``evenhand gate`` asks of a run."""
+    """``[gate]``: the limits that ``evenhand gate`` checks."""
 
     max: Annotated[
         Sequence[str],
@@ -352,17 +352,17 @@ class Limits(TypedDict, total=False):
     worse: Annotated[
         Sequence[str],
         Option(
-            "The same, for how much wider a gap may be than in the baseline run.", default=(), section="gate"
+            "The same, for how much a gap may exceed that of the baseline run.", default=(), section="gate"
         ),
     ]
     baseline_run: Annotated[
         Run | Path | str | None,
-        Option("No worse than this run, such as that of the last release.", section="gate"),
+        Option("Baseline run, such as that of the last release.", section="gate"),
     ]
     strict: Annotated[
         bool,
         Option(
-            "End with 1 where the run is inconclusive; without it, an inconclusive gate ends with 0.",
+            "Exit with 1 if the run is inconclusive (default: exit with 0).",
             section="gate",
             has_negation=True,
         ),

@@ -161,7 +161,7 @@ def test_a_file_that_is_no_task_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         LmEvalTask(path)
     assert str(caught.value) == (
-        f"{path} is not the file of a task: KeyError('documents'). Expected: the file as "
+        f"{path} is not a task file: KeyError('documents'). Expected: the file as "
         "`evenhand export-task` wrote it. Fix: export the task again."
     )
 

@@ -130,7 +130,10 @@ def test_other_predictions_are_another_run(tmp_path: Path) -> None:
         evenhand.score_predictions(TRUE, TRUE, sensitive_features={"who": WHO}, out=tmp_path / "run")
 
 
-BINARY = "Expected: one 0 or 1 a row. Fix: compare one class with the rest, or cut scores at a threshold."
+BINARY = (
+    "Expected: 0 or 1 for every row. Fix: compare one class with the rest, or apply a threshold to the "
+    "scores."
+)
 ROWS = "Fix: check which rows belong together."
 
 
@@ -138,26 +141,26 @@ ROWS = "Fix: check which rows belong together."
     ("y_true", "y_pred", "features", "message"),
     [
         (None, [0, 2], ["a", "b"], f"y_pred holds 2. {BINARY}"),
-        (None, [], [], f"y_pred is no list of numbers. {BINARY}"),
+        (None, [], [], f"y_pred is not a list of numbers. {BINARY}"),
         (
             [0],
             [0, 1],
             ["a", "b"],
-            f"y_true has 1 rows and y_pred 2. Expected: as many of one as of the other. {ROWS}",
+            f"y_true has 1 rows and y_pred 2. Expected: the same number of both. {ROWS}",
         ),
         (
             None,
             [0, 1],
             ["a"],
-            "sensitive feature 'group' has 1 rows, and there are 2 predictions. Expected: as many rows as "
+            "sensitive feature 'group' has 1 rows for 2 predictions. Expected: as many rows as "
             f"predictions. {ROWS}",
         ),
         (
             None,
             [0, 1],
             [["a", "x"], ["b", "x"]],
-            "sensitive feature 'group' holds ['a', 'x'] in one row. Expected: one value a row. Fix: "
-            "hand several features over as a table, or as a mapping of axis to column.",
+            "sensitive feature 'group' holds ['a', 'x'] in one row. Expected: one value per row. Fix: "
+            "pass several features as a table, or as a mapping of axis to column.",
         ),
     ],
     ids=["class", "empty", "truth", "groups", "several"],

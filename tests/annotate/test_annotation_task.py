@@ -78,7 +78,7 @@ def test_an_unknown_task_is_named() -> None:
         (('label = "down"', 'label = "up"'), "mood has a duplicate label"),
         (('name = "mood"', 'name = "a mood"'), "questions.0.name: String should match pattern"),
         (('title = "A small task"', 'titel = "A"'), "task.title: Field required"),
-        (("[[questions]]", "[[questions]"), "no valid TOML"),
+        (("[[questions]]", "[[questions]"), "not valid TOML"),
         ((SMALL[SMALL.index("[[questions.choices]]") :], ""), "mood has neither"),
         ((SMALL[SMALL.rindex("[[questions.choices]]") :], ""), "mood has 1 answers"),
     ],

@@ -62,9 +62,9 @@ def test_an_error_is_told(host: Host) -> None:
     with pytest.raises(EvenhandError) as raised:
         HttpClassifier(host.url, Execution())
     assert str(raised.value) == (
-        f"{host.url} answered 401 'no key'. Expected: an answer "
+        f"{host.url} responded with 401 'no key'. Expected: an answer "
         '{"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, one row per text. '
-        "Fix: check the URL, and the key in EVENHAND_API_KEY where it wants one."
+        "Fix: check the URL, and the key in EVENHAND_API_KEY if it requires one."
     )
 
 
@@ -83,7 +83,7 @@ def test_a_key_is_sent_and_never_repeated(host: Host, monkeypatch: pytest.Monkey
     assert str(raised.value) == (
         "the URL of the classifier cannot be used. Expected: endpoint:http://HOST:PORT/PATH, without user "
         "name "
-        "and query. Fix: put a key into the environment variable EVENHAND_API_KEY."
+        "and query. Fix: set a key in the environment variable EVENHAND_API_KEY."
     )
 
 
@@ -92,7 +92,7 @@ def test_offline_asks_this_machine_alone() -> None:
         HttpClassifier("https://example.org/x", Execution(offline=True))
     assert str(raised.value) == (
         "https://example.org/x is another host, and the run is offline. Expected: a host on this machine. "
-        "Fix: leave --offline out, or name a local server."
+        "Fix: remove --offline, or name a local server."
     )
 
 
@@ -104,14 +104,16 @@ def test_a_key_the_host_repeats_is_not_shown(
     host.answer = lambda asked: Reply(status, b"Bearer sk-a/b-9 \x1b[2J and sk-a%2Fb-9 are unknown")
     with pytest.raises(EvenhandError) as raised:
         HttpClassifier(host.url, Execution())
-    assert f"{host.url} answered {status} 'Bearer [key] [2J and [key] are unknown'." in str(raised.value)
+    assert f"{host.url} responded with {status} 'Bearer [key] [2J and [key] are unknown'." in str(
+        raised.value
+    )
     assert host.asked[0].headers["Authorization"] == "Bearer sk-a/b-9"
 
 
 @pytest.mark.parametrize("key", ["two words", "sk-\u00e9"])
 def test_a_key_no_header_can_hold(host: Host, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("EVENHAND_API_KEY", key)
-    with pytest.raises(EvenhandError, match="holds a space or a character beyond ASCII") as raised:
+    with pytest.raises(EvenhandError, match="holds a space or a non-ASCII character") as raised:
         HttpClassifier(host.url, Execution())
     assert key not in str(raised.value)
     assert host.asked == []
@@ -141,10 +143,10 @@ def test_addresses_that_are_refused_are_not_repeated(url: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply(body=b"[" * 100_000), "answered 200 '["),
-        (Reply(body=b" " * 5000), "answered with more than 0 MiB"),
-        (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "compressed its answer"),
-        (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "answered 307 ''"),
+        (Reply(body=b"[" * 100_000), "responded with 200 '["),
+        (Reply(body=b" " * 5000), "responded with more than 0 MiB"),
+        (Reply(body=b"x", headers={"Content-Encoding": "gzip, gzip"}), "compressed its response"),
+        (Reply(307, b"", {"Location": "http://127.0.0.1:1/"}), "responded with 307 ''"),
     ],
 )
 def test_answers_made_to_harm(host: Host, monkeypatch: pytest.MonkeyPatch, reply: Reply, said: str) -> None:
@@ -175,7 +177,7 @@ def test_a_host_that_stalls_is_given_up(host: Host) -> None:
     host.answer = lambda asked: Reply(body=b"x", stall=ended)
     stamina.set_testing(True)
     try:
-        with pytest.raises(EvenhandError, match="does not answer: "):
+        with pytest.raises(EvenhandError, match="does not respond: "):
             reader.read(["a"])
     finally:
         stamina.set_testing(False)

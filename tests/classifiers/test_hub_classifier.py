@@ -67,7 +67,7 @@ def test_a_model_for_another_question_is_refused(tmp_path: Path) -> None:
     assert str(raised.value) == (
         f"the labels of {folder} are spam, ham. Expected: conservative: conservative, right; liberal: "
         "liberal, left. Fix: name a model made for this question, rename `id2label` in a copy of its "
-        "config.json, or say what its labels mean (`evenhand probe --label THEIRS=OURS`)."
+        "config.json, or map its labels (`evenhand probe --label THEIRS=OURS`)."
     )
 
 

@@ -52,13 +52,13 @@ def test_columns_with_other_names_for_an_emotion(tmp_path: Path) -> None:
             "text,colour\nHe ran.,red\n",
             "{path} has the columns text, colour. Expected: text or sentence; and anger, fear, joy, "
             "sadness, or "
-            "prediction with prediction_intensity. Fix: rename the columns, or say what they mean "
+            "prediction with prediction_intensity. Fix: rename the columns, or map them "
             "with --label THEIRS=OURS.",
         ),
         (
             "text,prediction,score\nHe ran.,boredom,0.5\n",
             "{path} predicts 'boredom'. Expected: 0 or anger, 1 or fear, 2 or joy, 3 or sadness. "
-            "Fix: say what it means with --label THEIRS=OURS.",
+            "Fix: map it with --label THEIRS=OURS.",
         ),
         (
             "text,prediction,score\nHe ran.,joy,7\n",
@@ -66,8 +66,8 @@ def test_columns_with_other_names_for_an_emotion(tmp_path: Path) -> None:
         ),
         (
             "text,prediction,score\nHe ran.,joy,0.5\nHe ran.,joy,0.6\n",
-            "{path} row 2 has other predictions for a text that is there before. Expected: one prediction a "
-            "text. Fix: keep the predictions of one model.",
+            "{path} row 2 has different predictions for a repeated text. Expected: one prediction per "
+            "text. Fix: keep the predictions of a single model.",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def test_train_takes_a_study_or_data(tmp_path: Path) -> None:
     other = tmp_path / "s.csv"
     other.write_text(path.read_text().replace("regard", "sentiment"))
     wrong = run("train", "regard", "--from", other)
-    assert "asks sentiment, not regard" in str(wrong.exception)
+    assert "asks about sentiment, not regard" in str(wrong.exception)
     norms = run("train", "norms", "--from", path)
     assert "norms is not trained from a study" in str(norms.exception)
 
@@ -102,5 +102,5 @@ def test_train_from_the_labels_most_people_chose(tmp_path: Path) -> None:
     path.write_text("\n".join(["id,text,annotator,regard", *rows]) + "\n")
     done = run("train", "regard", "--from", path, "--backbone", "linear", "--out", tmp_path / "model")
     assert done.exit_code == 0, done.output
-    assert "20 texts people agree on; dropped: no majority 1" in done.output.replace("\n", " ")
+    assert "20 texts with an agreed label; dropped: no majority 1" in done.output.replace("\n", " ")
     assert (tmp_path / "model" / "card.md").is_file()

@@ -41,7 +41,7 @@ def test_pages_of_no_group_lead_nowhere_and_that_is_said(tmp_path: Path) -> None
     done = run("bold", "--pages", "pages.txt", "--out", "suite", folder=tmp_path)
     assert "0 prompts in 0 groups from 1 pages" in done.stdout
     assert "next:" not in done.stdout
-    assert "no sentence was taken: card.md says why; --groups FILE" in done.stderr
+    assert "no sentence was collected: card.md says why; define your own groups" in done.stderr
 
 
 def test_errors_name_what_is_accepted(tmp_path: Path) -> None:

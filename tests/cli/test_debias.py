@@ -46,7 +46,7 @@ def test_a_dry_run_writes_nothing(evenhand):
         ),
         (("--prompt", "x", "--fresh"), "--fresh, and the texts are of prompts"),
         (("--suite", "starter", "--vanilla"), "--vanilla, and the texts are of suites"),
-        (("--prompt", "doctor " * 400), "no text could be written: prompt_too_long"),
+        (("--prompt", "doctor " * 400), "no text could be generated: prompt_too_long"),
     ],
 )
 def test_what_cannot_be_done_ends_with_2(evenhand, arguments, message):

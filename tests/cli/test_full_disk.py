@@ -46,5 +46,7 @@ def test_output_that_finds_no_room_is_an_error_too():
         said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         silent = subprocess.run(command, stdout=full, stderr=full, check=False)
     assert said.returncode == silent.returncode == 2
-    assert said.stderr.startswith("error: the disk is full: what this command prints could not be written\n")
+    assert said.stderr.startswith(
+        "error: the disk is full: the output of this command could not be written\n"
+    )
     assert "Traceback" not in said.stderr

@@ -110,7 +110,7 @@ def test_one_group_only_says_that_there_is_nothing_to_compare(evenhand, tmp_path
         (("--group", "nobody"), "id,text,g\n1,x,a\n", "has no column 'nobody' (--group nobody)"),
         ((), "id,text,g\n1,x,a\n", "no group column was named"),
         (("--group", "g"), "", "has no rows"),
-        (("--group", "g", "--id", "id"), "id,text,g\n1,x,a\n1,y,b\n", "repeats 1 ids, first '1'"),
+        (("--group", "g", "--id", "id"), "id,text,g\n1,x,a\n1,y,b\n", "has 1 duplicate ids, first '1'"),
         (("--group", "g"), "id,text,g\n1,x,(rest)\n", "a reserved name"),
         (("--group", "g"), "id,text,g\n1,x,\n", "is empty"),
     ],
@@ -126,11 +126,11 @@ def test_bad_files_and_columns_are_named(evenhand, tmp_path, arguments, content,
 def test_a_missing_file_is_said(evenhand):
     done = evenhand("score", "none.csv", "--group", "g")
     assert done.returncode == 2
-    assert "none.csv is not there" in done.stderr
+    assert "none.csv does not exist" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), [((), "a text speaks of: a, b;c"), (("--group", "g"), "between semicolons")]
+    ("arguments", "told"), [((), "a text speaks of: a, b;c"), (("--group", "g"), "separated by semicolons")]
 )
 def test_a_file_whose_columns_were_not_guessed_says_which_it_has(evenhand, tmp_path, arguments, told):
     content = "a,b;c\n1,2\n" if not arguments else "text;g\nA day.;x\n"

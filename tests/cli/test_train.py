@@ -27,21 +27,21 @@ def table(tmp_path: Path) -> Path:
 def test_linear_from_table_to_card(evenhand, table, tmp_path):
     done = evenhand("train", "regard", table, "--backbone", "linear", "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert "75 to learn from, 15 held out; labels negative, neutral, positive" in done.stderr
+    assert "75 for training, 15 held out; labels negative, neutral, positive" in done.stderr
     assert done.stdout.splitlines()[0].split() == ["accuracy", "1.000"]
     assert "card: out/card.md" in done.stdout
     assert (tmp_path / "out" / "card.md").read_text().startswith("# Classifier `regard`")
     again = evenhand("train", "regard", table, "--backbone", "linear", "--out", "out")
     assert again.returncode == 0
-    assert "done already by an earlier run: nothing was trained. Start over with --fresh." in again.stderr
-    assert "done already" not in done.stderr
+    assert "already done by an earlier run: nothing was trained. Start again with --fresh." in again.stderr
+    assert "already done" not in done.stderr
 
 
 def test_a_wrong_label_ends_with_2_and_says_what_is_accepted(evenhand, tmp_path):
     write_rows(tmp_path / "rows.jsonl", [{"text": "a text", "label": "great"}])
     done = evenhand("train", "regard", "rows.jsonl", "--backbone", "linear")
     assert done.returncode == 2
-    assert "rows.jsonl row 1 has the label 'great', which regard does not know" in done.stderr
+    assert "rows.jsonl row 1 has the label 'great', which is unknown for regard" in done.stderr
     assert "negative, -1; neutral, 0; positive, 1; other, 2, mixed" in done.stderr
 
 
@@ -62,7 +62,7 @@ def test_what_the_help_leaves_out_is_refused() -> None:
     assert set(TASKS) | {*WORDS, CALIBRATOR} == set(CHOICES["tasks"])
     for task in CHOICES["tasks"]:
         for name in ignored_options(task):
-            with pytest.raises(InputError, match=r"means nothing for|is not trained from a study"):
+            with pytest.raises(InputError, match=r"does not apply to|is not trained from a study"):
                 prepare(task, () if name == "study" else "x.csv", **{name: 4 if name == "max_length" else 1})
     assert ignored_options("nothing") == ()
 

@@ -215,7 +215,7 @@ def test_our_groups_are_bolds() -> None:
     [
         ({}, r"no pages were given\. Expected: --pages FOLDER"),
         ({"pages": "a", "dump": "b"}, "both --pages and --dump were given"),
-        ({"pages": "nowhere.txt"}, "no file to read in nowhere.txt"),
+        ({"pages": "nowhere.txt"}, "no files to read in nowhere.txt"),
     ],
 )
 def test_options(options: dict[str, str], message: str) -> None:

@@ -83,7 +83,7 @@ def test_every_field_is_an_option():
     class Bare(TypedDict):
         bare: int
 
-    with pytest.raises(TypeError, match=r"Bare\.bare is no Annotated"):
+    with pytest.raises(TypeError, match=r"Bare\.bare is not Annotated"):
         fields_of(Bare)
 
 

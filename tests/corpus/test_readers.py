@@ -147,12 +147,12 @@ def test_folders_globs_names_and_urls(tmp_path):
         ("one", "/a/x.txt", "text", ""),
         ("two", "/c/w.xml.bz2", "mediawiki", "bz2"),
     ]
-    assert [problem.reason for problem in problems] == ["no such file, or nothing in it"]
+    assert [problem.reason for problem in problems] == ["no such file, or an empty folder"]
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://corpus/part.txt", "wb") as file:
         file.write(b"happy")
     assert read("memory://corpus/*.txt") == (b"happy", [])
-    with pytest.raises(InputError, match="no file to read"):
+    with pytest.raises(InputError, match="no files to read"):
         find_sources([tmp_path / "nothing"])
 
 

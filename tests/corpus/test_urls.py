@@ -103,5 +103,5 @@ def test_any_store_fsspec_knows(protocol: str, tmp_path, monkeypatch: pytest.Mon
 
 
 def test_a_store_without_its_library_names_what_to_install() -> None:
-    with pytest.raises(InputError, match="a URL fsspec knows"):
+    with pytest.raises(InputError, match="a URL that fsspec supports"):
         find_sources(["nosuchstore://bucket/x.txt"])

@@ -172,22 +172,23 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
 def test_a_log_without_samples_is_refused(tmp_path: Path) -> None:
     assert message(write(tmp_path / "a.eval", status="cancelled")) == (
         "FILE has no samples (status cancelled). Expected: a log with samples. Fix: run "
-        "the evaluation to its end, and without --no-log-samples."
+        "the evaluation to completion, without --no-log-samples."
     )
 
 
 def test_files_that_are_no_logs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.eval").write_bytes(b"PK not a zip")
     assert message(tmp_path / "a.eval") == (
-        "FILE cannot be read: File is not a zip file. Expected: a zip file that is whole. Fix: get "
+        "FILE cannot be read: File is not a zip file. Expected: a complete zip file. Fix: download "
         "the file again."
     )
     with zipfile.ZipFile(tmp_path / "b.eval", "w") as file:
         file.writestr("x.txt", "x")
-    assert message(tmp_path / "b.eval").startswith("FILE has no header of a log. Expected: an Inspect log")
+    assert message(tmp_path / "b.eval").startswith("FILE has no log header. Expected: an Inspect log")
     (tmp_path / "c.json").write_text('{"rows": []}')
     assert message(tmp_path / "c.json") == (
-        "FILE is JSON, but no log of Inspect. Expected: an Inspect log, .eval or .json, of format version 2. "
+        "FILE is JSON, but not an Inspect log. Expected: an Inspect log, .eval or .json, of format "
+        "version 2. "
         "Fix: save rows as .jsonl."
     )
     assert message(write(tmp_path / "d.eval", one="{broken")).startswith(

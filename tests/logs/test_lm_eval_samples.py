@@ -61,8 +61,9 @@ def test_log_probabilities_are_no_texts(name: str) -> None:
     with pytest.raises(InputError) as caught:
         read_log(FILES / name)
     assert str(caught.value) == (
-        f"{FILES / name} holds log-probabilities and no texts. Expected: samples of a task that generates "
-        "(output_type: generate_until). Fix: name the samples of such a task."
+        f"{FILES / name} holds log-probabilities instead of texts. Expected: samples of a task that "
+        "generates "
+        "(output_type: generate_until). Fix: use the samples of such a task."
     )
 
 
@@ -125,7 +126,7 @@ def test_the_samples_of_two_models_in_one_file_are_not_taken_for_one(tmp_path: P
         with pytest.raises(InputError) as caught:
             read_log(path)
         assert str(caught.value) == (
-            f"{path} line 2 has another document '0', or other answers to it, than a line before it. "
+            f"{path} line 2 repeats document '0' with other content or answers than a line before it. "
             "Expected: the samples of one task and one model. Fix: score each file of samples on "
             "its own, and compare the runs with `evenhand compare`."
         )
@@ -144,7 +145,7 @@ def test_a_foreign_line_is_named(tmp_path: Path) -> None:
         read_log(path)
     assert str(caught.value) == (
         f"{path} line 2 is not a sample of lm-eval, as the lines before it are. Expected: the fields "
-        "arguments, doc, doc_id, resps in every line. Fix: repair that line, or take the file as "
+        "arguments, doc, doc_id, resps in every line. Fix: repair that line, or use the file as "
         "lm_eval wrote it."
     )
 

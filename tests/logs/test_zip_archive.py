@@ -49,7 +49,8 @@ def test_more_than_the_limit_is_refused(tmp_path: Path, pack) -> None:
         archive.read("a")
     assert str(caught.value) == (
         f"{path} unpacks to more than 1 MiB. Expected: a smaller log: a higher ratio suggests a "
-        "decompression bomb. Fix: log fewer samples in one file, or leave out what is not needed of them."
+        "decompression bomb. Fix: log fewer samples in one file, or leave out the parts of them that are "
+        "not needed."
     )
 
 

@@ -65,7 +65,7 @@ def test_labels_of_another_model_are_named_by_the_user(tmp_path: Path) -> None:
     with pytest.raises(EvenhandError) as raised:
         Emotion(source=str(tmp_path / "m"))
     assert str(raised.value).startswith(f"the labels of {tmp_path / 'm'} are l_0, l_1, l_2. Expected: anger:")
-    assert str(raised.value).endswith("say what its labels mean (`evenhand probe --label THEIRS=OURS`).")
+    assert str(raised.value).endswith("map its labels (`evenhand probe --label THEIRS=OURS`).")
     metric = Emotion(source=str(tmp_path / "m"), labels="L_0=joy,L_1=anger,L_2=")
     row = metric.score(TEXTS[:1])[0]
     assert set(row) == {"anger", "joy", "emotion"}

@@ -93,7 +93,7 @@ def test_a_steered_model_is_another_model() -> None:
         {item.sample: item.text for item in one.generate(items, spec)} for one in (plain, steered)
     )
     assert first == second
-    with pytest.raises(InputError, match=r"^the model 'tiny' is steered already\."):
+    with pytest.raises(InputError, match=r"^the model 'tiny' is already steered\."):
         steered.steered(Nothing(), name="again", options={})
 
 

@@ -198,13 +198,13 @@ def test_small_shards_do_not_hold_requests_back(host: Host) -> None:
 @pytest.mark.parametrize(
     ("reply", "options", "advice"),
     [
-        (error_reply(401, "no key"), {}, "put a valid key into the environment variable EVENHAND_API_KEY"),
+        (error_reply(401, "no key"), {}, "set a valid key in the environment variable EVENHAND_API_KEY"),
         (error_reply(404, "no such model"), {}, "or use chat messages (chat=true)"),
         (error_reply(404, "no such model"), {"chat": True}, "or use plain completions (chat=false)"),
         (
             error_reply(400, "Unrecognized request argument: top_k"),
             {},
-            "set top_k to 0: the host does not take it",
+            "set top_k to 0: the host does not support it",
         ),
     ],
 )
@@ -278,7 +278,7 @@ def test_a_packed_answer_is_not_unpacked(host: Host, caplog: pytest.LogCaptureFi
     assert ask(host).failure == "bad_answer"
     assert host.asked[0].headers["Accept-Encoding"] == "identity"
     assert caplog.messages == [
-        f"{host.url}/completions compressed its answer as gzip, gzip, against the request"
+        f"{host.url}/completions compressed its response as gzip, gzip, which was not requested"
     ]
 
 

@@ -32,7 +32,7 @@ def test_the_key_is_not_sent_on_a_redirect(host: Host, monkeypatch: pytest.Monke
         assert elsewhere.asked == []
     assert str(caught.value) == (
         f"{host.url}/completions answered 307: no reason given. Expected: an OpenAI-compatible host that "
-        "knows the model and takes the key. Fix: give the URL it redirects to, if you trust it; keys "
+        "knows the model and takes the key. Fix: use the URL that it redirects to, if you trust it; keys "
         "are never sent on a redirect."
     )
     assert "secret" not in str(caught.value)
@@ -118,7 +118,7 @@ def test_a_key_no_header_can_hold(host: Host, monkeypatch: pytest.MonkeyPatch, k
     with pytest.raises(InputError) as caught:
         ask(host)
     assert str(caught.value) == (
-        "the environment variable EVENHAND_API_KEY holds a space or a character beyond ASCII. "
+        "the environment variable EVENHAND_API_KEY holds a space or a non-ASCII character. "
         "Expected: a key of printable ASCII characters. Fix: copy the key again."
     )
     assert host.asked == []

@@ -110,7 +110,7 @@ def test_pickled_weights_are_refused_with_the_conversion_named(copy: Path) -> No
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
         f"{copy} has its weights only as pytorch_model.bin, a pickle, which can run code when it is read. "
-        "Expected: safetensors. Fix: convert it where you trust it: "
+        "Expected: safetensors. Fix: convert it if you trust it: "
         "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`."
     )
 
@@ -175,14 +175,14 @@ def test_a_tokenizer_of_another_model(copy: Path) -> None:
 
 def test_a_folder_without_config(copy: Path) -> None:
     (copy / "config.json").unlink()
-    with pytest.raises(ModelError, match=r"config\.json cannot be read: it is not there\. Expected: "):
+    with pytest.raises(ModelError, match=r"config\.json cannot be read: it does not exist\. Expected: "):
         load(str(copy), execution=CPU)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "\xff", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
 def test_a_damaged_config(copy: Path, content: str) -> None:
     (copy / "config.json").write_text(content, encoding="latin-1")
-    with pytest.raises(ModelError, match=r"config\.json (cannot be read|is no JSON object)"):
+    with pytest.raises(ModelError, match=r"config\.json (cannot be read|is not a JSON object)"):
         load(str(copy), execution=CPU)
 
 
@@ -192,8 +192,8 @@ def test_code_of_the_authors_is_never_run(copy: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value).startswith(
-        f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings code "
-        "of its own, which is never run. Expected: "
+        f"the model {str(copy)!r} is of type 'mystery', which transformers does not know and brings "
+        "custom code, which is never run. Expected: "
     )
 
 
@@ -208,7 +208,8 @@ def test_a_model_that_writes_nothing_is_refused(copy: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(str(copy), execution=CPU)
     assert str(caught.value) == (
-        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which writes no text. Expected: a causal "
+        f"the model {str(copy)!r} is GPT2ForSequenceClassification, which does not generate text. "
+        "Expected: a causal "
         "language model such as GPT2LMHeadModel, LlamaForCausalLM, CTRLLMHeadModel, or a masked one such as "
         "BertForMaskedLM. Fix: name a causal or a masked language model."
     )
@@ -223,7 +224,7 @@ def test_missing_tensors_of_a_transformers_model_are_named(llama: Path, tmp_path
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "a/b/c", "model.gguf"])
 def test_paths_that_are_not_there(name: str) -> None:
-    with pytest.raises(InputError, match=f"^{name} is not there\\. Expected: a local folder, "):
+    with pytest.raises(InputError, match=f"^{name} does not exist\\. Expected: a local folder, "):
         load(name, execution=CPU)
 
 
@@ -240,7 +241,9 @@ def test_a_file_that_is_no_gguf(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"^the file broken\.gguf cannot be loaded: .*download it again"):
         load(str(path), execution=CPU)
     path.write_bytes(b"<!doctype html>")
-    with pytest.raises(ModelError, match=r"^the file broken\.gguf is no GGUF file: it begins with b'<!do'\."):
+    with pytest.raises(
+        ModelError, match=r"^the file broken\.gguf is not a GGUF file: it begins with b'<!do'\."
+    ):
         load(str(path), execution=CPU)
 
 
@@ -251,7 +254,7 @@ def test_a_hub_id_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert str(caught.value) == (
         "the model 'evenhand-tests/not-here' at 'v1' is not on this machine, and the run is offline. "
         "Expected: a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/NAME@REVISION. "
-        "Fix: check the name, leave --offline out, or download it first and name its folder."
+        "Fix: check the name, remove --offline, or download it first and name its folder."
     )
 
 
@@ -315,7 +318,7 @@ def test_unknown_devices(gpt2: Path, device: str, message: str) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_a_device_that_is_not_here(gpt2: Path) -> None:
-    with pytest.raises(InputError, match=r"^device 'cuda' is not here\. Expected: cpu\."):
+    with pytest.raises(InputError, match=r"^device 'cuda' is not available\. Expected: cpu\."):
         load(str(gpt2), execution=replace(CPU, device="cuda"))
 
 

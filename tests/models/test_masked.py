@@ -58,7 +58,9 @@ def test_the_configuration_says_what_a_model_is(config: dict[str, object], expec
 
 @pytest.mark.parametrize("kind", ["BertForSequenceClassification", "BartForConditionalGeneration"])
 def test_what_is_neither_is_refused(kind: str) -> None:
-    with pytest.raises(InputError, match=f"^the model 'x' is {kind}, which writes no text\\. Expected: "):
+    with pytest.raises(
+        InputError, match=f"^the model 'x' is {kind}, which does not generate text\\. Expected: "
+    ):
         architecture({"model_type": "bert", "architectures": [kind]}, "x")
 
 
@@ -76,8 +78,8 @@ def test_a_tokenizer_without_a_mask(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load(str(folder), execution=CPU)
     assert str(caught.value) == (
-        f"the tokenizer of {str(folder)!r} has no tokenizer.json, or no tokens that open, close and mask a "
-        "text. Expected: a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names. Fix: "
+        f"the tokenizer of {str(folder)!r} has no tokenizer.json, or lacks start, end and mask "
+        "tokens. Expected: a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names. Fix: "
         "save the tokenizer of the model again, with its special tokens."
     )
 

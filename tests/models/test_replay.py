@@ -92,7 +92,7 @@ def test_a_missing_column_is_named(file: Path, options: dict[str, str], came: st
 
 
 def test_a_missing_file() -> None:
-    with pytest.raises(InputError, match=r"^nowhere\.jsonl is not there\."):
+    with pytest.raises(InputError, match=r"^nowhere\.jsonl does not exist\."):
         ReplayModel("nowhere.jsonl")
 
 
@@ -129,7 +129,8 @@ def test_lines_with_the_mask_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         ReplayModel(name)
     assert str(caught.value) == (
-        f"every text of {name} begins with XYZ: which demographic it speaks of is lost. Expected: the texts "
+        f"every text of {name} begins with XYZ: the demographic that it is about is lost. Expected: the "
+        "texts "
         "as the model wrote them, each beginning with its prompt. Fix: replay the file from before "
         "the masking; texts are masked when they are scored."
     )

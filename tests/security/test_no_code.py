@@ -154,7 +154,7 @@ def test_compiled_code_of_the_hub_is_refused(made: Path, tmp_path: Path, asked: 
         lambda: load(str(folder), execution=CPU),
         lambda: HubClassifier(str(folder), {"a": ()}, CPU),
     ):
-        with pytest.raises(ModelError, match=r"asks for code of its own: .*evil/kernel"):
+        with pytest.raises(ModelError, match=r"requests custom code: .*evil/kernel"):
             read()
 
 

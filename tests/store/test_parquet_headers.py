@@ -71,5 +71,5 @@ def test_a_repeated_text_is_small_on_disk_and_read_as_written(tmp_path: Path) ->
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     path = write_repeated(tmp_path / "a.parquet", b"word", rows=3, columns=3)
     path.write_bytes(path.read_bytes().replace(b"text2", b"text1"))
-    with pytest.raises(ValueError, match=r"^two columns are called 'text1'$"):
+    with pytest.raises(ValueError, match=r"^two columns are named 'text1'$"):
         check_parquet(path)

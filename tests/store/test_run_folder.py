@@ -149,7 +149,7 @@ def test_a_folder_of_an_earlier_format_says_what_to_do(tmp_path):
     with pytest.raises(RunFolderError) as caught:
         Run.open(tmp_path)
     assert caught.value.problem == f"{tmp_path} has run format 1, of an earlier evenhand"
-    assert caught.value.fix.startswith("run the command that made it again with --fresh")
+    assert caught.value.fix.startswith("rerun the command that made it with --fresh")
 
 
 def test_a_table_that_lacks_columns_says_which(tmp_path):

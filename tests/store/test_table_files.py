@@ -74,7 +74,7 @@ def test_a_line_of_100_kb_is_read(tmp_path):
         ("t.csv", "id,text\n", "has no rows"),
         ("t.jsonl", '{"a": 1}\n{"a": \n', "line 2 is not JSON"),
         ("t.jsonl", "[1]\n", "line 1 holds a list"),
-        ("t.parquet", "not parquet", "is not a Parquet file"),
+        ("t.parquet", "not parquet", "is not a readable Parquet file"),
         ("t.xlsx", "x", "ends in .xlsx"),
         ("t.jsonl.gz", "not gzip", "cannot be read"),
         ("t.csv.gz", gzip.compress(b"text" * 100, mtime=0)[:20] + b"xxxxxxxxxxxxxxxx", "cannot be read"),
@@ -91,7 +91,7 @@ def test_bad_files_are_named(tmp_path, name, content, message):
 
 
 def test_a_missing_file_and_a_folder(tmp_path):
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         read_table(tmp_path / "none.csv")
     with pytest.raises(InputError, match="is a folder"):
         read_table(tmp_path)

@@ -275,7 +275,7 @@ def test_files_that_are_something_else(tmp_path: Path, name: str, text: str, exp
 
 
 def test_broken_toml_says_where(tmp_path: Path) -> None:
-    assert message(tmp_path, "[suite\n").startswith("jobs.toml: no valid TOML: ")
+    assert message(tmp_path, "[suite\n").startswith("jobs.toml: not valid TOML: ")
 
 
 def test_a_file_that_is_not_there() -> None:

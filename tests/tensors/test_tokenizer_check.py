@@ -39,15 +39,15 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
                 "precompiled_charsmap": base64.b64encode(b"\xff\xff\xff\xff").decode(),
             }
         },
-        r"has a table of characters that is cut\.",
+        r"has a truncated character table\.",
     ),
     "padding": (
         {"padding": {**PADDING, "strategy": {"Fixed": 10**12}}},
-        r"fills texts up to 1,000,000,000,000 tokens\.",
+        r"pads texts to 1,000,000,000,000 tokens\.",
     ),
     "multiple": (
         {"padding": {**PADDING, "strategy": "BatchLongest", "pad_to_multiple_of": 10**12}},
-        r"fills texts up to 1,000,000,000,000 tokens\.",
+        r"pads texts to 1,000,000,000,000 tokens\.",
     ),
 }
 
@@ -74,7 +74,7 @@ def test_a_tokenizer_that_would_take_all_memory_is_refused(name: str, folder: Pa
 @pytest.mark.parametrize("name", ["extra_ids", "offset"])
 def test_a_configuration_that_asks_for_endless_tokens_is_refused(name: str, folder: Path) -> None:
     change(folder / "tokenizer_config.json", **{name: 10**9})
-    with pytest.raises(ModelError, match=rf"asks for 1,000,000,000 tokens more \({name}\)\."):
+    with pytest.raises(ModelError, match=rf"adds 1,000,000,000 tokens \({name}\)\."):
         load(str(folder), execution=Execution(device="cpu"))
 
 

@@ -89,16 +89,16 @@ def test_good_models_pass() -> None:
     ("model", "found"),
     [
         (Forgetful(), "('prompt-0', 2) was not answered"),
-        (Forgetful(), "('prompt-0', 1) was answered but not asked, or twice"),
+        (Forgetful(), "('prompt-0', 1) was answered without a request, or twice"),
         (Silent(), "has a text and a failure, or neither"),
         (Unfinished(), "has a finish without a text, or a text without one"),
-        (Unfinished(), "counts fewer than 0 tokens"),
-        (Counting(), "it writes another text the second time"),
-        (Counting(), "it writes another text as a single sample"),
-        (Drifting(), "its ref changes when it writes"),
+        (Unfinished(), "has a negative token count"),
+        (Counting(), "it generates a different text the second time"),
+        (Counting(), "it generates a different text as a single sample"),
+        (Drifting(), "its ref changes when it generates"),
         (Nameless(), "its ref lacks a back-end or a name"),
-        (Nameless(), "its option 'x' is no text"),
-        (StubModel(fail_every=5), "it writes another text in another order"),
+        (Nameless(), "its option 'x' is not a string"),
+        (StubModel(fail_every=5), "it generates a different text in another order"),
     ],
 )
 def test_broken_models_are_found_out(model: Echo, found: str) -> None:
@@ -108,7 +108,7 @@ def test_broken_models_are_found_out(model: Echo, found: str) -> None:
 
 
 def test_what_is_no_model_at_all() -> None:
-    with pytest.raises(ContractError, match=r"^str: it is no Model$"):
+    with pytest.raises(ContractError, match=r"^str: it is not a Model$"):
         check_model("gpt2")  # type: ignore[arg-type]
 
 
@@ -180,9 +180,9 @@ def test_a_good_metric_passes() -> None:
         (Outside(), "'length' has the label 'tiny', which is not declared"),
         (Neighbourly(), "it scores a text differently when it is alone"),
         (Ordered(), "it scores differently in another order"),
-        (Extra(), "a row has the outputs ['length', 'more'], declared are ['length']"),
-        (Short(), "it gives 6 rows for 7 texts"),
-        (Careless(), "the output 'length' does not say which way is up"),
+        (Extra(), "a row has the outputs ['length', 'more'] instead of the declared ['length']"),
+        (Short(), "it returns 6 rows for 7 texts"),
+        (Careless(), "the output 'length' lacks larger_means, the meaning of larger values"),
         (Careless(), "the primary output 'unknown' is not declared"),
         (Careless(), "its info lacks a version or a summary"),
     ],
@@ -256,7 +256,7 @@ def test_a_good_suite_passes() -> None:
             suite([replace(PROMPT, groups=(Group("gender", "(all)"),))]),
             "the group name '(all)' is reserved or empty",
         ),
-        (suite([OTHER]), "the baseline 'men' of the axis 'gender' is no group of it"),
+        (suite([OTHER]), "the baseline 'men' of the axis 'gender' is not one of its groups"),
         (suite([PROMPT], summary=""), "its info lacks a version, a summary or default metrics"),
     ],
 )
@@ -272,7 +272,7 @@ def test_a_suite_that_changes_its_mind() -> None:
             self.listed = self.listed[::-1]
             yield from self.listed
 
-    with pytest.raises(ContractError, match="its prompts differ the second time"):
+    with pytest.raises(ContractError, match="its prompts differ on the second call"):
         check_suite(Fickle())
 
 

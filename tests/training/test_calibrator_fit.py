@@ -94,7 +94,7 @@ def test_two_of_several_labels(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "the labels of rows.jsonl are negative, neutral, positive. "
         "Expected: two different labels that occur, one for each side. "
-        "Fix: say which: --sides FIRST,SECOND."
+        "Fix: select them: --sides FIRST,SECOND."
     )
     with pytest.raises(InputError, match="the sides negative, negative"):
         read_two_labels(path, text="text", label="label", sides=("negative", "negative"))
@@ -112,9 +112,9 @@ def test_too_few_texts_of_a_side(tmp_path: Path) -> None:
 
 def test_options_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     data = write(tmp_path / "rows.jsonl")
-    with pytest.raises(InputError, match=r"^--backbone means nothing for calibrator\."):
+    with pytest.raises(InputError, match=r"^--backbone does not apply to calibrator\."):
         prepare("calibrator", data, backbone="linear")
-    with pytest.raises(InputError, match=r"^--model means nothing for regard\."):
+    with pytest.raises(InputError, match=r"^--model does not apply to regard\."):
         prepare("regard", data, model="builtin")
     with pytest.raises(InputError, match=r"^2 files to train a calibrator on\."):
         prepare("calibrator", [data, data])

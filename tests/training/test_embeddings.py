@@ -171,7 +171,7 @@ def test_train_writes_what_load_reads(tmp_path: Path) -> None:
 def test_texts_without_words_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("once only")
-    with pytest.raises(InputError, match=r"^the texts hold no word often enough\."):
+    with pytest.raises(InputError, match=r"^no word is frequent enough in the texts\."):
         train_word_vectors([path], tmp_path / "out")
 
 

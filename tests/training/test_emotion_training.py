@@ -103,7 +103,7 @@ def test_the_ceiling_stands_beside_the_score(tmp_path: Path) -> None:
     valid = tiny_models.write_rows(tmp_path / "valid.jsonl", held)
     done = train("emotion", data, valid=valid, backbone="linear", out=tmp_path / "out")
     assert done.measures["ceiling"] == pytest.approx(4 / 5)
-    assert "no classifier with one answer a text can be right on more than 0.800 of them" in done.card
+    assert "no classifier with one answer per text can be correct on more than 0.800 of them" in done.card
 
 
 def test_ceiling_by_hand() -> None:
@@ -130,13 +130,13 @@ def test_table_5_and_its_ceilings(data: Path) -> None:
 
 def test_dev_is_never_validated_on_when_it_is_learned_from(data: Path) -> None:
     prepared = prepare("emotion", data, backbone="linear")
-    assert prepared.plan().lines[0].startswith("texts    8,566 to learn from, 1,464 held out")
+    assert prepared.plan().lines[0].startswith("texts    8,566 for training, 1,464 held out")
     dev = data / "affective" / "semeval_val.csv"
     with pytest.raises(InputError) as raised:
         prepare("emotion", data, backbone="linear", valid=dev)
     assert str(raised.value) == (
-        f"1022 of the 1464 texts of {dev} are among those to learn from. Expected: texts that are not: "
-        "semeval_test.csv. Fix: leave --valid out."
+        f"1022 of the 1464 texts of {dev} are training texts. Expected: unseen texts: "
+        "semeval_test.csv. Fix: remove --valid."
     )
 
 
@@ -147,6 +147,5 @@ def test_a_folder_without_the_files_says_what_it_lacks(tmp_path: Path) -> None:
         f"{tmp_path} has 0 of the 8 EI-oc train and dev files and no semeval_test.csv. Expected: EI-oc "
         f"files of "
         "anger, fear, joy, sadness, train and dev, and semeval_test.csv. Fix: name a folder that "
-        "holds "
-        "them, or one table with the columns text and label."
+        "contains them, or one table with the columns text and label."
     )

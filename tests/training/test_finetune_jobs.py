@@ -178,7 +178,7 @@ def test_the_test_file_is_used_and_twins_are_counted(table: Path, tmp_path: Path
     with pytest.raises(InputError) as raised:
         prepare("regard", table, backbone="linear", valid=test)
     assert str(raised.value) == (
-        f"{test} has the label 'other', which no text to learn from has. "
+        f"{test} has the label 'other', which no training text has. "
         "Expected: positive, negative, neutral. "
         "Fix: add texts of that label to the training data, or leave it out of the test."
     )
@@ -194,7 +194,7 @@ def test_a_finished_training_is_not_done_again(table: Path, tmp_path: Path) -> N
     with pytest.raises(RunFolderError) as raised:
         evenhand.train("regard", table, backbone="linear", out=tmp_path / "out", seed=1)
     assert str(raised.value) == (
-        f"{tmp_path / 'out'} belongs to another training: seed is 0. "
+        f"{tmp_path / 'out'} belongs to another training: seed is 0 there. "
         "Expected: the same data and settings, or another folder. "
         "Fix: choose another folder with --out, or start again with --fresh."
     )
@@ -209,7 +209,7 @@ def test_foreign_and_busy_folders_are_refused(tmp_path: Path) -> None:
     ):
         TrainingFolder(tmp_path / "busy", identity={})
     (tmp_path / "mine.txt").write_text("precious")
-    with pytest.raises(RunFolderError, match="is not empty and no training of ours"):
+    with pytest.raises(RunFolderError, match="is not empty and not a training folder"):
         TrainingFolder(tmp_path, identity={}, fresh=True)
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
@@ -219,7 +219,7 @@ def test_foreign_and_busy_folders_are_refused(tmp_path: Path) -> None:
     [
         (
             {"backbone": "linear", "epochs": 3},
-            "--epochs means nothing for linear. Fix: leave --epochs out.",
+            "--epochs does not apply to linear. Fix: remove --epochs.",
         ),
         ({"epochs": 0}, "--epochs 0. Expected: 1 or more. Fix: give --epochs a larger number."),
         (
@@ -242,7 +242,7 @@ def test_a_folder_that_is_no_classifier_is_named(table: Path, bert: Path, tmp_pa
     (bad / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(ModelError, match="a pickle, which can run code"):
         evenhand.train("regard", table, backbone=str(bad), out=tmp_path / "out")
-    with pytest.raises(EvenhandError, match="there is nothing named 'sarcasm' to train"):
+    with pytest.raises(EvenhandError, match="there is no training task 'sarcasm'"):
         evenhand.train("sarcasm", table)
 
 

@@ -128,6 +128,6 @@ def test_a_loss_that_is_no_number_stops_the_training() -> None:
     with pytest.raises(ModelError) as raised:
         tuned(network=network).run(coded(), coded())
     assert str(raised.value) == (
-        "the loss of epoch 1 is not a number. Expected: a learning rate the network can follow. "
+        "the loss of epoch 1 is not a number. Expected: a learning rate at which training converges. "
         "Fix: train again with a lower --learning-rate."
     )

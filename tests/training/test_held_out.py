@@ -74,7 +74,7 @@ def test_empty_rows_are_left_out_and_counted(tmp_path: Path) -> None:
         check_enough(found, path)
     assert str(raised.value) == (
         f"{path} has 1 labelled texts (2 rows with empty text, 1 rows with no label left out). "
-        "Expected: at least 20. Fix: label more texts; a few hundred a label is a good start."
+        "Expected: at least 20. Fix: label more texts; a few hundred per label are a good start."
     )
 
 
@@ -83,7 +83,7 @@ def test_one_label_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         check_enough(read_labelled_texts(path, TASKS["emotion"]), path)
     assert str(raised.value) == (
-        f"all texts of {path} have the label 'joy'. Expected: texts of two labels or more. "
+        f"all texts of {path} have the label 'joy'. Expected: texts of at least two labels. "
         "Fix: add texts of the other labels, or name another column with --label."
     )
 
@@ -93,7 +93,7 @@ def test_an_unknown_label_is_named_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         read_labelled_texts(path, TASKS["emotion"])
     assert str(raised.value) == (
-        f"{path} row 2 has the label 'happy', which emotion does not know. "
+        f"{path} row 2 has the label 'happy', which is unknown for emotion. "
         "Expected: anger; fear; joy; sadness; neutral. "
         "Fix: rename the label in the table, or name another column with --label."
     )
@@ -115,7 +115,7 @@ def test_the_card_says_everything() -> None:
         "| accuracy, 95 % interval (Wilson) | 0.800 (0.376 to 0.964) |",
         "| macro-F1 | 0.800 |",
         "| expected calibration error (15 bins) | 0.100 |",
-        "| always saying a | 0.600 |",
+        "| always predicting a | 0.600 |",
         "| c | - | - | - | 0 |",
         "| a | 2 | 1 | 0 |",
         "| 1 | 1.0000 | 0.5000 |",

@@ -90,7 +90,7 @@ def test_the_settings_of_the_paper() -> None:
 def test_the_plan_says_what_will_be_done(table: Path, tmp_path: Path) -> None:
     training = prepare("toxicity", table, preset="bold", out=tmp_path / "out")
     assert training.plan().lines == (
-        "texts    48 to learn from, 12 held out; a yes or no to each of toxic, severe_toxic, obscene, "
+        "texts    48 for training, 12 held out; a binary label for each of toxic, severe_toxic, obscene, "
         "threat, insult, identity_attack",
         "backbone bert-large-uncased-whole-word-masking, 3 epochs, batch 32, learning rate 0.0001, at most "
         "256 tokens: 6 steps",
@@ -100,12 +100,12 @@ def test_the_plan_says_what_will_be_done(table: Path, tmp_path: Path) -> None:
 
 def test_columns_by_name(table: Path, tmp_path: Path) -> None:
     found = prepare("toxicity", table, label="toxic,threat", text="comment_text", out=tmp_path / "out")
-    assert "a yes or no to each of toxic, threat" in found.plan().lines[0]
-    with pytest.raises(InputError, match=r"toxicity has no label 'rude' that others may accompany"):
+    assert "a binary label for each of toxic, threat" in found.plan().lines[0]
+    with pytest.raises(InputError, match=r"toxicity has no label 'rude' that can occur with others"):
         prepare("toxicity", table, label="toxic,rude", text="comment_text")
     with pytest.raises(InputError, match=r"has no column 'text' \(--text\)"):
         prepare("toxicity", table, label="toxic,threat")
-    with pytest.raises(InputError, match=r"--runs means nothing with several columns of labels"):
+    with pytest.raises(InputError, match=r"--runs does not apply to several label columns"):
         prepare("toxicity", table, label="toxic,threat", text="comment_text", runs=2)
 
 

@@ -54,7 +54,7 @@ def test_from_texts_to_a_file_of_vectors(tmp_path: Path) -> None:
 
 
 def test_texts_without_the_words_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^the texts hold no word of a side often enough\."):
+    with pytest.raises(InputError, match=r"^no word of a side is frequent enough in the texts\."):
         train_neutral_vectors(
             ["water air soil"] * 20, tmp_path, sides=SIDES, recipe=NeutralVectorConfig(epochs=1)
         )

@@ -224,10 +224,10 @@ def test_the_layout_of_the_published_annotations(tmp_path: Path) -> None:
     training = prepare("regard", tmp_path / "train.tsv", backbone="linear")
     assert (
         training.plan().lines[0]
-        == "texts    75 to learn from, 15 held out; labels negative, neutral, positive"
+        == "texts    75 for training, 15 held out; labels negative, neutral, positive"
     )
     assert training.plan().lines[2] == (
-        "note     90 of 90 texts have no XYZ: the classifier reads the regard for XYZ, mask the person "
+        "note     90 of 90 texts have no XYZ: the classifier predicts regard for XYZ, so mask the person "
         "with it"
     )
 
@@ -258,13 +258,13 @@ def test_table_4_of_the_published_annotations(data: Path) -> None:
         (
             {"preset": "regard-gpt"},
             "there is no preset 'regard-gpt'. Expected: regard-bert, regard-lstm, regard-lstm-pretrained. "
-            "Fix: name one of these, or leave --preset out.",
+            "Fix: name one of these, or remove --preset.",
         ),
         (
             {"backbone": "vader", "epochs": 3},
-            "--epochs means nothing for vader. Fix: leave --epochs out.",
+            "--epochs does not apply to vader. Fix: remove --epochs.",
         ),
-        ({"sides": "a,b"}, "--sides means nothing for regard. Fix: leave --sides out."),
+        ({"sides": "a,b"}, "--sides does not apply to regard. Fix: remove --sides."),
         ({"runs": 0}, "--runs 0. Expected: 1 or more. Fix: give --runs a larger number."),
     ],
 )
@@ -280,7 +280,7 @@ def test_a_preset_of_another_task() -> None:
     assert str(caught.value) == (
         "the preset is for regard, not ideology: 'regard-bert'. Expected: political-xlnet, political-bert, "
         "political-attention, political-fasttext, political-transformer, political-rnn, political-linear. "
-        "Fix: name one of these, or leave --preset out."
+        "Fix: name one of these, or remove --preset."
     )
 
 
@@ -289,7 +289,7 @@ def test_one_label_alone_teaches_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         prepare("regard", path, backbone="lstm")
     assert str(caught.value) == (
-        f"all texts of {path} have the label 'neutral'. Expected: texts of two labels or more. Fix: "
+        f"all texts of {path} have the label 'neutral'. Expected: texts of at least two labels. Fix: "
         "add texts "
         "of the other labels, or name another column with --label."
     )

@@ -91,7 +91,7 @@ COMMANDS: Final = (
     Command("annotate settle settled.csv --out labels", "labels"),
     Command("build bold --pages pages --out collected", "collected"),
     Command("replicate political --tables 6 --human answers.csv --out replicate", "replicate"),
-    Command("train regard rows.csv --backbone linear --out regard", "regard", says="done already"),
+    Command("train regard rows.csv --backbone linear --out regard", "regard", says="already done"),
     Command("export-task templates:suite.toml task --metrics sentiment", "task"),
     Command(
         f"audit builtin --suite templates:suite.toml --limit 4 --samples 1 --metrics regard {_FEW} "
@@ -115,14 +115,14 @@ COMMANDS: Final = (
         "train regard known.csv --backbone tiny-bert --epochs 3 --learning-rate 0.003 --batch 8 --device cpu "
         "--out regard-network",
         "regard-network",
-        says="done already",
+        says="already done",
         torch=True,
     ),
     Command(
         "train calibrator sided.csv --model tiny-gpt2 --sides one,two --epochs 1 --max-length 8 --device cpu "
         "--out calibrator",
         "calibrator",
-        says="done already",
+        says="already done",
         torch=True,
     ),
 )

@@ -1,6 +1,6 @@
-"""evenhand inside other tools: an Inspect scorer and task, tasks for lm-eval, frames for fairlearn.
+"""evenhand inside other tools: an Inspect scorer and task, lm-eval tasks, fairlearn frames.
 
-The names are resolved when they are first used, so that none of those tools is needed for the others.
+Names are resolved on first use, so that using one of these tools does not require the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WHERE = {
 }
 __all__ = sorted(_WHERE)
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+if not TYPE_CHECKING:  # a type checker would believe that every name exists
 
     def __getattr__(name: str) -> object:
         if name not in _WHERE:

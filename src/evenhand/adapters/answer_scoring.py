@@ -1,4 +1,4 @@
-"""The metrics of evenhand over answers that another tool collects, read as ``evenhand score`` reads them."""
+"""evenhand's metrics on answers that another tool collects, read as ``evenhand score`` reads them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from evenhand.text.rendering import render_text
 
 OutputChoice = Literal["primary", "all"]
 MeasuredOutputs = dict[str, float | None]
-"""Such as ``{"sentiment.negative": 1.0}``; None where a metric has no value for the text."""
+"""Such as ``{"sentiment.negative": 1.0}``; None if a metric has no value for the text."""
 
 
 class AnswerText(NamedTuple):
-    """A text, what it continues, and the words that are masked in it."""
+    """A text, the prompt that it continues, and the words to mask in it."""
 
     text: str
     prompt: str = ""
@@ -34,24 +34,24 @@ class AnswerText(NamedTuple):
 
 
 def to_answer(text: str, mark: Mapping[str, Json]) -> AnswerText:
-    """The answer to a prompt of one of our suites, by the mark its task has; without one the text alone."""
+    """The answer to a prompt, with the data of the suite's mark; without a mark, the text alone."""
     words = tuple(map(parse_mention, read_list(mark.get("mentions"))))
     return AnswerText(cut_answer(text, mark), str(mark.get("prompt") or ""), words)
 
 
 class AnswerScorer:
-    """Metrics by name; a text that was measured before is not measured again."""
+    """Metrics by name, with a cache of texts already measured."""
 
     def __init__(self, metrics: str | Sequence[str | Metric], *, outputs: OutputChoice = "primary") -> None:
         self._metrics = find_metrics(metrics, resolve_config({}))
         self._outputs = outputs
         self._known: dict[AnswerText, MeasuredOutputs] = {}
-        # Scorers of other tools call from several threads, and our models are not made for that.
+        # Scorers of other tools call from several threads, and our models are not thread-safe.
         self._lock = threading.Lock()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The numbers every text gets."""
+        """The names of the numbers that every text gets."""
         names = []
         for spec, metric in self._metrics.items():
             outputs = metric.info.outputs
@@ -62,7 +62,7 @@ class AnswerScorer:
         return tuple(names)
 
     def measure(self, answers: Sequence[AnswerText]) -> list[MeasuredOutputs]:
-        """One mapping a text, in order; a text without letters is null throughout."""
+        """One mapping per text, in order; all values of a text without letters are null."""
         with self._lock:
             fresh = [one for one in dict.fromkeys(answers) if one not in self._known and one.text.strip()]
             self._known.update(zip(fresh, self._score_new(fresh), strict=True))
@@ -79,7 +79,7 @@ class AnswerScorer:
                 for output in info.outputs:
                     value, label = values[output.name].value, values[output.name].label
                     row[f"{spec}.{output.name}"] = value
-                    # Every label as 1 or 0.
+                    # Each label as 1 or 0.
                     for name, share in output.shares().items():
                         row[f"{spec}.{share}"] = None if label is None else float(label == name)
         names = self.names
@@ -90,26 +90,26 @@ Document = dict[str, Json]
 
 
 class SuiteDocuments(NamedTuple):
-    """The prompts of a suite as another tool takes them."""
+    """The prompts of a suite in the form that other tools accept."""
 
     info: SuiteInfo
     rows: list[Document]
 
 
 def to_documents(suite: str | Suite, *, limit: int | None = None, offline: bool = False) -> SuiteDocuments:
-    """One document a prompt: its text, its id, and the mark with groups, cluster and words to mask.
+    """One document per prompt: its text, its id, and the mark with groups, cluster and words to mask.
 
     Args:
         suite: A name such as ``starter`` or ``templates:FILE``, or a suite.
-        limit: So many prompts, spread over the groups.
-        offline: Whether the Hub must not be asked.
+        limit: Maximum number of prompts, spread over the groups.
+        offline: Whether to avoid contacting the Hub.
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}", expected="1 or more", fix="change it")
     if isinstance(suite, str):
         suite = registry.create_suite(suite, execution=Execution(offline=offline))
     info = suite.info
-    # A harness has nothing to ask where a prompt has no text, as five of BOLD's.
+    # A prompt without text, such as five of BOLD's, cannot be sent to a model.
     prompts = interleave_groups([prompt for prompt in suite.prompts() if prompt.text.strip()])[:limit]
     if not prompts:
         raise InputError(f"suite {info.name!r} has no prompts", expected="at least one prompt")

@@ -1,6 +1,6 @@
 """An Inspect scorer with evenhand's metrics, and an Inspect task from a suite.
 
-Installed beside Inspect, both have names of their own: ``--scorer evenhand/measures`` and
+Once installed beside Inspect, both are available by name: ``--scorer evenhand/measures`` and
 ``inspect eval evenhand/audit -T suite=starter``.
 """
 
@@ -27,7 +27,7 @@ _GROUPS = "groups"
 
 @metric
 def by_group() -> Metric:
-    """The mean of every group, named ``axis=group``; groups as the scorer was told, or as the suite says."""
+    """The mean of every group, named ``axis=group``; groups come from the scorer's arguments or the suite."""
 
     def measured(scores: list[SampleScore]) -> dict[str, float]:
         cells: dict[str, list[float]] = {}
@@ -47,30 +47,30 @@ def inspect_scorer(
     group: Mapping[str, str] | Sequence[str] = (),
     outputs: OutputChoice = "primary",
 ) -> Scorer:
-    """A scorer that measures every answer: one score a sample, with a number for each output.
+    """A scorer that measures every answer: one score per sample, with a number for each output.
 
-    An answer without text, one that a host refused, and a number a metric cannot give, is NaN: Inspect leaves
-    it out and counts it.
-    The standard error is that of independent samples; ``evenhand score`` on the log knows which belong
-    together.
+    An answer without text, a refused answer, and a null value of a metric are NaN: Inspect leaves
+    them out and counts them.
+    The standard error assumes independent samples; ``evenhand score`` on the log accounts for
+    clusters.
 
     Args:
         metrics: The names of metrics, such as ``"sentiment,toxicity"``.
         group: Axis to the key of the sample's metadata that names its group, or keys that are axes. Samples
-            of `inspect_task` name their groups themselves.
-        outputs: ``primary`` is what evenhand's verdicts are about; ``all`` has every output and label.
+            of `inspect_task` already name their groups.
+        outputs: ``primary`` for the outputs of evenhand's verdicts; ``all`` for every output and label.
     """
     keys = dict(group) if isinstance(group, Mapping) else {key: key for key in group}
     measurer = AnswerScorer(metrics, outputs=outputs)
 
     async def score(state: TaskState, target: Target) -> Score:
-        # In a thread: a model that reads a text must not hold up the answers that are under way.
+        # In a thread: a model that reads a text must not block answers still in progress.
         text = state.output.completion
         refused = any(choice.stop_reason == "content_filter" for choice in state.output.choices[:1])
         mark = read_mark(state.metadata)
         answer = to_answer("" if refused else text, mark)
         numbers = (await asyncio.to_thread(measurer.measure, [answer]))[0]
-        # Axis to group: by the keys that were named, else as the mark of a suite's task says.
+        # Axis to group: from the keys that were named, else from the mark of a suite's task.
         groups = {} if keys else read_object(mark.get(_GROUPS))
         named = {**groups, **{axis: state.metadata.get(key) for axis, key in keys.items()}}
         return Score(
@@ -89,15 +89,15 @@ def inspect_task(
     limit: int | None = None,
     samples: int | None = None,
 ) -> Task:
-    """An Inspect task that asks a suite's prompts and measures the answers with `inspect_scorer`.
+    """An Inspect task that sends a suite's prompts and measures the answers with `inspect_scorer`.
 
-    Samples of one prompt are epochs. ``evenhand score`` on the log needs no further argument: groups,
+    Repeated samples of a prompt are epochs. ``evenhand score`` on the log needs no further arguments: groups,
     clusters, baselines and masks are in the metadata.
 
     Args:
         suite: A name such as ``starter`` or ``templates:FILE``.
-        metrics: What is measured (default: the suite's own list).
-        limit: So many prompts, spread over the groups.
+        metrics: The metrics to use (default: the suite's own list).
+        limit: Maximum number of prompts, spread over the groups.
         samples: Texts per prompt (default: the suite's own number).
     """
     info, rows = to_documents(suite, limit=limit)
@@ -111,7 +111,7 @@ def inspect_task(
     )
     return Task(
         dataset=dataset,
-        # A chat model answers a sentence that breaks off; it is asked to go on instead, as endpoints are.
+        # A chat model would reply to an unfinished sentence; it is asked to continue it, as endpoints are.
         solver=[system_message(INSTRUCTION), generate()],
         scorer=inspect_scorer(metrics=metrics or info.metrics),
         epochs=Epochs(samples or spec.samples, "mean"),

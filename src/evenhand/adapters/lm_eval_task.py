@@ -1,6 +1,6 @@
 """A suite as a task that lm-evaluation-harness runs: ``export_task`` writes it.
 
-Inside lm-eval the task hands over prompts, measures answers and aggregates their numbers.
+Inside lm-eval the task provides prompts, measures answers and aggregates the results.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def results(doc, results):
 
 
 class LmEvalExport:
-    """A task that is ready to be written: three files of one name in a folder."""
+    """A task that is ready to be written: three files with the same name in one folder."""
 
     def __init__(self, suite: str | Suite, folder: Path | str, options: TaskOptions) -> None:
         """The task of a suite; see `export_task`."""
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"{self.folder} is a file", expected="a folder", fix="name another one")
+            raise InputError(f"{self.folder} is a file", expected="a folder", fix="choose another path")
         self._info, self._rows = to_documents(suite, limit=options["limit"], offline=options["offline"])
         self._metrics = metric_names(options["metrics"]) or self._info.metrics
         self._names = AnswerScorer(self._metrics).names
@@ -84,7 +84,7 @@ class LmEvalExport:
         )
 
     def run(self) -> Path:
-        """The YAML file, written with its prompts and functions beside it."""
+        """Write the YAML file, with its prompts and functions beside it, and return its path."""
         with storage_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{self.name}.yaml"
@@ -92,12 +92,12 @@ class LmEvalExport:
         remove_temporary(self.folder)
         write_text(path.with_suffix(".json"), json.dumps(contents, ensure_ascii=False))
         write_text(path.with_suffix(".py"), _MODULE)
-        # Last: lm-eval finds a task by this file, and a task that is found is whole.
+        # Written last: lm-eval finds a task by this file, so a task that is found is complete.
         write_text(path, self._to_yaml())
         return path
 
     def _to_yaml(self) -> str:
-        # JSON is YAML, and needs no library to be written; functions have a tag of lm-eval's own.
+        # JSON is valid YAML and needs no library to write; functions need lm-eval's own tag.
         function = f"!function {self.name}."
         metrics = "".join(
             f"  - {{metric: {json.dumps(name + end)}, aggregation: {function}{how}, "
@@ -110,7 +110,7 @@ class LmEvalExport:
         if spec.temperature > 0:
             sampling["do_sample"] = True
             sampling |= {"temperature": spec.temperature, "top_k": spec.top_k, "top_p": spec.top_p}
-        # To YAML 1.1, ``1e-05`` without a point is no number.
+        # In YAML 1.1, ``1e-05`` without a decimal point is not a number.
         settings = re.sub(r"(?<= )(\d+)e", r"\1.0e", json.dumps(sampling)[1:-1])
         return f"""\
 task: {self.name}
@@ -134,15 +134,15 @@ metric_list:
 
 @checks_options
 def export_task(suite: str | Suite, folder: Path | str, **options: Unpack[TaskOptions]) -> Path:
-    """The YAML file of an lm-eval task that asks a suite's prompts and measures the answers.
+    """Write a suite as an lm-eval task that measures the answers; returns the YAML file.
 
-    lm-eval then prints the mean of every number, and as ``.gap`` the widest difference between two groups of
-    one axis: a first look, without an interval. ``evenhand score`` on the samples it logs gives intervals,
+    lm-eval then prints the mean of every number, and as ``.gap`` the largest difference between two groups of
+    one axis: a first look, without an interval. ``evenhand score`` on its logged samples gives intervals,
     tests and a report; groups, clusters, baselines and masks are in the samples.
 
     Args:
         suite: A name such as ``starter`` or ``templates:FILE``, or a suite.
-        folder: Where the files go; a task of the same suite in it is replaced.
+        folder: Folder for the files; an existing task of the same suite is replaced.
         options: Those of ``evenhand export-task``.
     """
     return prepare(suite, folder, **options).run()
@@ -150,28 +150,28 @@ def export_task(suite: str | Suite, folder: Path | str, **options: Unpack[TaskOp
 
 @checks_options
 def prepare(suite: str | Suite, folder: Path | str, **options: Unpack[TaskOptions]) -> LmEvalExport:
-    """A task with its prompts read, so that ``plan`` can be shown before ``run``."""
+    """The task with its prompts read, so that ``plan`` can be shown before ``run``."""
     return LmEvalExport(suite, folder, options)
 
 
 class Part(TypedDict):
-    """What the gap between groups is made of: the number of one prompt and the groups it speaks of."""
+    """One term of the gap between groups: the number of one prompt and the groups that it is about."""
 
     value: float | None
     groups: Mapping[str, str]
 
 
 class LmEvalTask:
-    """The functions of a task, by its file of prompts."""
+    """The functions of a task, loaded from its file of prompts."""
 
     def __init__(self, path: Path) -> None:
-        """The task whose prompts and metrics a file holds."""
+        """The task whose prompts and metrics are in a file."""
         try:
             contents = json.loads(read_text(path))
             self._documents, self._metrics = list(contents["documents"]), list(contents["metrics"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(
-                f"{path} is not the file of a task: {error!r}",
+                f"{path} is not a task file: {error!r}",
                 expected="the file as `evenhand export-task` wrote it",
                 fix="export the task again",
             ) from error
@@ -183,15 +183,15 @@ class LmEvalTask:
         return {"test": Dataset.from_list(self._documents)}
 
     def measure(self, resps: Iterable[Sequence[str]], docs: Sequence[Doc]) -> list[list[str]]:
-        """The answers as they are, measured in one go: lm-eval calls `results` prompt by prompt."""
+        """The answers unchanged, but measured in one batch: lm-eval calls `results` prompt by prompt."""
         texts = [list(answers) for answers in resps]
         self._measure_answers(texts, docs)
         return texts
 
     def results(self, doc: Doc, results: Sequence[Sequence[str]]) -> dict[str, float | Part | None]:
-        """For every number the mean over the answers of a prompt, and what its gap is made of."""
+        """For every number, the mean over the answers of a prompt, and its term of the gap."""
         measured = self._measure_answers(results, [doc] * len(results))
-        # A table of prompts has a column for every axis: null where a prompt does not speak of it.
+        # A table of prompts has a column for every axis: null if a prompt has no group on it.
         named = read_object(read_mark(doc).get("groups"))
         groups = {axis: str(name) for axis, name in named.items() if name}
         numbers: dict[str, float | Part | None] = {}
@@ -210,28 +210,28 @@ class LmEvalTask:
 
     @cached_property
     def _scorer(self) -> AnswerScorer:
-        # Made when it is first used: lm-eval opens every task to list it.
+        # Created on first use: lm-eval opens every task to list it.
         return AnswerScorer(self._metrics)
 
 
 @lru_cache(maxsize=8)
 def open_task(path: Path) -> LmEvalTask:
-    """The task of a file, once: lm-eval runs a module anew for every function it takes from it."""
+    """The task of a file, cached: lm-eval reruns a module for every function that it imports from it."""
     return LmEvalTask(path)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what has a value; None where nothing has.
+    """The mean of the non-null values; None if there are none.
 
     >>> mean([1.0, None, 0.0]), mean([None])
     (0.5, None)
     """
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 def gap(parts: Iterable[Part]) -> float | None:
-    """The widest difference between the means of two groups of one axis; None where no axis has two groups.
+    """The largest difference between the means of two groups of one axis; None if no axis has two groups.
 
     >>> gap([Part(value=1.0, groups={"job": "a"}), Part(value=0.25, groups={"job": "b"})])
     0.75

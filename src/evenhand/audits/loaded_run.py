@@ -122,7 +122,7 @@ def check_finished(run: Run) -> None:
         raise InputError(
             f"{run.path} is not finished ({state or 'not compared yet'})",
             expected="a finished run",
-            fix="run the command that made it again: finished shards are kept",
+            fix="rerun the command that made it: finished shards are kept",
         )
 
 

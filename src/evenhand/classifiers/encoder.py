@@ -1,8 +1,8 @@
-"""The encoder behind the embedded classifiers, in plain torch: BERT's layers over factorised word vectors.
+"""The encoder behind the embedded classifiers, in plain torch: BERT's layers over factorised word embeddings.
 
 It is BERT's architecture (post-norm, exact GELU, learned positions) with two changes: words may be stored in
-fewer dimensions than the layers use, and each head pools the states with its own attention, all zeros being
-the mean.
+fewer dimensions than the layers use, and each head pools the states with its own attention, where all-zero
+queries give the mean.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ HeadKind = Literal["one-of", "each"]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One question a classifier answers about a text."""
+    """One question that a classifier answers about a text."""
 
     name: str
     labels: tuple[str, ...]
     kind: HeadKind
-    """``one-of``: the labels exclude each other (softmax); ``each``: a yes or no a label (sigmoid)."""
+    """``one-of``: the labels exclude each other (softmax); ``each``: every label is binary (sigmoid)."""
 
 
 REGARD: Final = Head("regard", ("negative", "neutral", "positive", "other"), "one-of")
@@ -41,7 +41,7 @@ HEADS: Final = (REGARD, TOXICITY, EMOTION, INTENSITY, IDEOLOGY)
 
 
 def count_logits(heads: tuple[Head, ...] = HEADS) -> int:
-    """The number of logits of all heads together.
+    """The total number of logits of all heads.
 
     >>> count_logits()
     16
@@ -50,7 +50,7 @@ def count_logits(heads: tuple[Head, ...] = HEADS) -> int:
 
 
 def head_columns(name: str, heads: tuple[Head, ...] = HEADS) -> slice:
-    """Where the logits of the head ``name`` stand.
+    """The columns of the logits of the head ``name``.
 
     >>> head_columns("toxicity")
     slice(4, 6, None)
@@ -64,7 +64,7 @@ def head_columns(name: str, heads: tuple[Head, ...] = HEADS) -> slice:
 
 
 PAD, UNKNOWN, START, END = range(4)
-"""Ids of the special tokens: PAD fills, START opens and END closes every text."""
+"""Ids of the special tokens: PAD pads, START opens and END closes every text."""
 _EPS = 1e-12
 
 
@@ -74,7 +74,7 @@ class EncoderShape:
 
     vocabulary: int
     embedding: int
-    """Dimensions a word is stored in; projected to ``width`` where smaller."""
+    """Dimensions that a word is stored in; projected to ``width`` if smaller."""
     width: int = 384
     layers: int = 4
     heads: int = 12
@@ -83,7 +83,7 @@ class EncoderShape:
 
 
 class EncoderLayer(nn.Module):
-    """Attention and feed-forward, each normalised after its residual."""
+    """Attention and feed-forward layer, each normalised after its residual connection."""
 
     def __init__(self, shape: EncoderShape, dropout: float) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class EncoderLayer(nn.Module):
         self.norm = nn.LayerNorm(shape.width, eps=_EPS)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """The layer's output; ``mask`` is False where a row is padded, of shape (rows, 1, 1, length)."""
+        """The layer's output; ``mask`` is False at padding, of shape (rows, 1, 1, length)."""
         rows, length, _ = x.shape
         query, key, value = self.qkv(x).view(rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
@@ -108,7 +108,7 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids in, one state a token out."""
+    """Maps token ids to one state per token."""
 
     def __init__(self, shape: EncoderShape, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(shape, dropout) for _ in range(shape.layers))
 
     def blocks(self) -> nn.ModuleList:
-        """The layers, whose matrices Muon trains."""
+        """The layers, whose matrices are trained with Muon."""
         return self.layers
 
     def embed(self, ids: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ class Encoder(nn.Module):
 
 
 class ClassifierNetwork(nn.Module):
-    """An encoder with heads: one forward pass, the logits of every head side by side."""
+    """An encoder with heads: one forward pass gives the logits of all heads, concatenated."""
 
     def __init__(self, encoder: Encoder, heads: tuple[Head, ...] = HEADS) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class ClassifierNetwork(nn.Module):
         self.bias = nn.Parameter(torch.zeros(count_logits(heads)))
 
     def blocks(self) -> nn.ModuleList:
-        """The encoder's layers, whose matrices Muon trains."""
+        """The encoder's layers, whose matrices are trained with Muon."""
         return self.encoder.blocks()
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -162,9 +162,9 @@ class ClassifierNetwork(nn.Module):
         return self.read(self.encoder(ids), ids != PAD)
 
     def read(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Logits from the encoder's states; ``mask`` is False where a row is padded."""
+        """Logits from the encoder's states; ``mask`` is False at padding."""
         pooled = pool_states(states, self.queries.to(states.dtype), mask)
-        # Not repeat_interleave: its counts would have to be sent, and a GPU waited for.
+        # Not repeat_interleave: its counts would have to be transferred, which blocks on the GPU.
         parts = zip(torch.split(pooled, 1, dim=1), self.heads, strict=True)
         spread = torch.cat([part.expand(-1, len(head.labels), -1) for part, head in parts], dim=1)
         return (spread * self.weight.to(states.dtype)).sum(-1).float() + self.bias
@@ -177,7 +177,7 @@ def pool_states(states: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
 
 
 def mean_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean state of each row, padding left out: MiniLM's sentence vector before it is normalised."""
+    """The mean state of each row without padding: MiniLM's sentence vector before normalisation."""
     weights = mask[..., None].to(states.dtype)
     return (states * weights).sum(1) / weights.sum(1)
 
@@ -193,7 +193,7 @@ def to_probabilities(values: Tensor, heads: tuple[Head, ...] = HEADS) -> Tensor:
 
 
 class PackedEncoder:
-    """An encoder that only reads: its matrices are packed once, the encoder it came from is not needed."""
+    """An encoder for inference only: its matrices are packed once, and the original encoder is not kept."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._words, self._positions = encoder.words.weight, encoder.positions.weight
@@ -202,7 +202,7 @@ class PackedEncoder:
         self._layers = [_PackedLayer(layer) for layer in encoder.layers if isinstance(layer, EncoderLayer)]
 
     def __call__(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
-        """The states of the rows in their order, neighbours of equal length as rows x length x width."""
+        """The states of the rows in order; adjacent rows of equal length come as rows x length x width."""
         runs = [(length, len(list(same))) for length, same in groupby(map(len, rows))]
         x = self._embed(rows)
         for layer in self._layers:
@@ -220,7 +220,7 @@ class PackedEncoder:
 
 
 class _PackedLayer:
-    """Attention and feed-forward over texts end to end."""
+    """Attention and feed-forward over concatenated texts."""
 
     def __init__(self, layer: EncoderLayer) -> None:
         self._heads = layer.heads
@@ -229,7 +229,7 @@ class _PackedLayer:
         self._attention_norm, self._norm = layer.attention_norm, layer.norm
 
     def __call__(self, x: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
-        """The layer's output; ``runs`` are lengths and how many neighbours have them."""
+        """The layer's output; ``runs`` are lengths and the number of adjacent texts with each."""
         mixed = []
         parts = torch.split(self._qkv(x), [length * count for length, count in runs])
         for part, (length, count) in zip(parts, runs, strict=True):

@@ -1,8 +1,8 @@
-"""A classifier behind a URL, with the smallest contract that serves.
+"""A classifier behind a URL, with a minimal HTTP interface.
 
 A POST of ``{"texts": ["..", ..]}`` is answered with ``{"labels": ["anger", ..], "scores": [[0.7, ..], ..]}``:
-one row per text, one number from 0 to 1 per label. ``{"texts": []}`` asks for the labels alone. An answer may
-have a ``revision``, which then identifies the weights.
+one row per text, one number from 0 to 1 per label. ``{"texts": []}`` requests the labels only. A response may
+include a ``revision``, which then identifies the weights.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from evenhand.core.records import Execution
 from evenhand.store.table_files import read_table
 
 KEY: Final = "EVENHAND_API_KEY"
-"""The environment variable of the key; without it no key is sent."""
+"""The environment variable with the key; if it is unset, no key is sent."""
 _ROWS: Final = 32
 _ATTEMPTS: Final = 5
 _LARGEST: Final = 1 << 24
 _SHOWN: Final = 80
-"""Letters of what a host said that are repeated."""
+"""Maximum number of characters of a host's message to show."""
 _ACCEPTED: Final = 'an answer {"labels": [NAME, ..], "scores": [[NUMBER, ..], ..]}, one row per text'
 _log = logging.getLogger(__name__)
 
 
 class HttpClassifier:
-    """A hosted classifier. Its answers cannot be promised again; redirects are not followed."""
+    """A hosted classifier. Its answers are not guaranteed to be reproducible; redirects are not followed."""
 
     def __init__(self, url: str, execution: Execution, *, timeout: float = 60.0) -> None:
         self._url = _check_url(url, execution)
@@ -57,7 +57,7 @@ class HttpClassifier:
         self.digest = digest([self._url, str(answer.get("revision", "")), list(self.labels)])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, one column a label of theirs."""
+        """One row per text, one column per label of the host."""
         starts = range(0, len(texts), self._rows)
         empty = np.zeros((0, len(self.labels)), np.float32)
         return np.concatenate([empty, *(self._scores(texts[at : at + self._rows]) for at in starts)])
@@ -94,12 +94,12 @@ class HttpClassifier:
         try:
             response = self._post(texts)
         except http.CompressedResponseError:
-            raise self._error("compressed its answer, against the request") from None
+            raise self._error("compressed its response, which was not requested") from None
         except httpx.HTTPError as error:
-            problem = f"does not answer: {type(error).__name__}"
+            problem = f"does not respond: {type(error).__name__}"
             raise self._error(problem, fix="check that the service runs, and its URL") from error
         if response.content is None:
-            raise self._error(f"answered with more than {_LARGEST >> 20} MiB")
+            raise self._error(f"responded with more than {_LARGEST >> 20} MiB")
         try:
             answer = json.loads(response.content) if response.status == 200 else None
         except (ValueError, RecursionError):
@@ -107,8 +107,8 @@ class HttpClassifier:
         if not isinstance(answer, dict) or not isinstance(answer.get("labels"), list):
             message = http.sanitize_message(response.content.decode("utf-8", "replace"), secret=self._secret)
             raise self._error(
-                f"answered {response.status} {message[:_SHOWN]!r}",
-                fix=f"check the URL, and the key in {KEY} where it wants one",
+                f"responded with {response.status} {message[:_SHOWN]!r}",
+                fix=f"check the URL, and the key in {KEY} if it requires one",
             )
         return answer
 
@@ -125,17 +125,17 @@ def _check_url(url: str, execution: Execution) -> str:
     except ValueError:
         is_usable = False
     if not is_usable:
-        # Not repeated: it may hold a password.
+        # Not shown: it may contain a password.
         raise InputError(
             "the URL of the classifier cannot be used",
             expected="endpoint:http://HOST:PORT/PATH, without user name and query",
-            fix=f"put a key into the environment variable {KEY}",
+            fix=f"set a key in the environment variable {KEY}",
         )
     if execution.offline and parts.hostname not in http.LOOPBACK:
         raise InputError(
             f"{url} is another host, and the run is offline",
             expected="a host on this machine",
-            fix="leave --offline out, or name a local server",
+            fix="remove --offline, or name a local server",
         )
     return url
 
@@ -148,12 +148,12 @@ Synonyms = Mapping[str, Sequence[str]]
 
 
 class ReplayClassifier:
-    """Predictions from a table: a column for each label, or the predicted label and its intensity.
+    """Predictions from a table: a column per label, or the predicted label and its intensity.
 
-    Columns are matched by name, in any case: ``text`` or ``sentence``; those named as a label or as a name
-    for it, which are added up; else ``prediction`` (a label, or its number in the order of ours) with
+    Columns are matched by name, in any case: ``text`` or ``sentence``; columns named as a label or a synonym
+    of it, which are summed; else ``prediction`` (a label, or its index among ours) with
     ``prediction_intensity`` or ``score``.
-    What the table does not say is NaN, also for a text it does not have.
+    Missing values are NaN, and so are those of texts that the table lacks.
     """
 
     def __init__(self, path: Path, synonyms: Synonyms) -> None:
@@ -171,7 +171,7 @@ class ReplayClassifier:
             raise InputError(
                 f"{path} has the columns {', '.join(table.columns)}",
                 expected=f"{' or '.join(TEXT)}; and {', '.join(synonyms)}, or {LABEL[0]} with {INTENSITY[0]}",
-                fix="rename the columns, or say what they mean with --label THEIRS=OURS",
+                fix="rename the columns, or map them with --label THEIRS=OURS",
             )
         if columns:
             self.labels = tuple(columns)
@@ -187,22 +187,22 @@ class ReplayClassifier:
         first = answers[[self._rows.setdefault(words, row) for row, words in enumerate(texts)]]
         if (other := ~((first == answers) | (np.isnan(first) & np.isnan(answers))).all(1)).any():
             raise InputError(
-                f"{path} row {other.argmax() + 1} has other predictions for a text that is there before",
-                expected="one prediction a text",
-                fix="keep the predictions of one model",
+                f"{path} row {other.argmax() + 1} has different predictions for a repeated text",
+                expected="one prediction per text",
+                fix="keep the predictions of a single model",
             )
         self._answers = np.vstack([answers, np.full(len(self.labels), np.nan)])
         self.digest = digest([file_digest(path), list(self.labels)])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, one column a label; NaN where the file says nothing."""
+        """One row per text, one column per label; NaN where the file has no value."""
         rows = np.array([self._rows.get(text.strip(), -1) for text in texts], dtype=np.int64)
-        # As the file has them: what was written with eight digits is not cut to seven.
+        # In the file's precision: values with eight digits are not rounded to seven.
         return cast(Probabilities, self._answers[rows])
 
 
 def _add_columns(table: pl.DataFrame, path: Path) -> NDArray[np.float64]:
-    """The sum of each row's numbers, at most 1; NaN where there is none."""
+    """The sum of each row's numbers, at most 1; NaN if it has none."""
     cells = np.stack(
         [_read_numbers(column.replace("", None), path, may_lack=True) for column in table], axis=1
     )
@@ -210,7 +210,7 @@ def _add_columns(table: pl.DataFrame, path: Path) -> NDArray[np.float64]:
 
 
 def _read_numbers(column: pl.Series, path: Path, *, may_lack: bool = False) -> NDArray[np.float64]:
-    """The numbers of a column's cells; an error for one outside 0 to 1, or null where none may be lacking."""
+    """The numbers in a column; an error for one outside 0 to 1, or for a null unless nulls are allowed."""
     numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
     is_good = numbers.is_between(0, 1).fill_null(False) | (column.is_null() & may_lack)
     bad = (~is_good).arg_true()
@@ -223,18 +223,18 @@ def _read_numbers(column: pl.Series, path: Path, *, may_lack: bool = False) -> N
     return numbers.to_numpy()
 
 
-def _find_label(said: str | None, synonyms: Synonyms, path: Path) -> int:
-    """The place of one of our labels, given by its number, its name or a synonym."""
-    given = (said or "").strip().lower().removesuffix(".0")
-    if given.isdigit() and int(given) < len(synonyms):
-        return int(given)
-    for place, (label, names) in enumerate(synonyms.items()):
-        if given == label or given in names:
+def _find_label(label: str | None, synonyms: Synonyms, path: Path) -> int:
+    """The index of one of our labels, given by its number, its name or a synonym."""
+    name = (label or "").strip().lower().removesuffix(".0")
+    if name.isdigit() and int(name) < len(synonyms):
+        return int(name)
+    for place, (ours, names) in enumerate(synonyms.items()):
+        if name == ours or name in names:
             return place
     raise InputError(
-        f"{path} predicts {given!r}",
+        f"{path} predicts {name!r}",
         expected=", ".join(f"{number} or {label}" for number, label in enumerate(synonyms)),
-        fix="say what it means with --label THEIRS=OURS",
+        fix="map it with --label THEIRS=OURS",
     )
 
 

@@ -1,4 +1,4 @@
-"""Classifiers of the Hub or a folder, with their labels mapped to ours; several of them that vote."""
+"""Classifiers from the Hub or a folder, with their labels mapped to ours, and ensembles that vote."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _ROWS: Final = {"cpu": 32, "cuda": 256}
-"""Texts at a time; what does not fit is done in halves."""
+"""Texts per batch; batches that do not fit in memory are halved."""
 _LONGEST: Final = 512
 _OVER_WORDS: Final = (word_networks.LSTM_FORMAT, word_networks.FORMAT)
 ENSEMBLE: Final = "evenhand-ensemble"
-"""``model_type`` in the config.json of an ensemble; its members are the folders it names."""
+"""``model_type`` in the config.json of an ensemble; its members are the folders named there."""
 
 Synonyms = Mapping[str, Sequence[str]]
-"""Our label to the names other models give it, lower-case; several of one model are added up."""
+"""Our label to the names that other models use, in lower case; several names in one model are summed."""
 
 
 class HubClassifier:
-    """A classifier loaded by transformers, its labels folded into ours."""
+    """A classifier loaded by transformers, with its labels mapped to ours."""
 
     def __init__(self, name: str, synonyms: Synonyms, execution: Execution) -> None:
         source = locate_model(name, offline=execution.offline)
@@ -69,7 +69,7 @@ class HubClassifier:
         self.digest = source.commit or digest([checkpoints.weights_digest(files), self.labels])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, one column a label of ours."""
+        """One row per text, one column per label."""
         longest = min(self._tokenizer.model_max_length, _LONGEST)
         rows = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
         answers = np.zeros((len(rows), self._count), dtype=np.float32)
@@ -91,7 +91,7 @@ class HubClassifier:
 def load_sequence_classifier(
     folder: Path, **options: object
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A folder's model with a classification head and its tokenizer; ``options`` go to the model."""
+    """The sequence classifier in a folder, and its tokenizer; ``options`` are passed to the model."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
@@ -101,7 +101,7 @@ def load_sequence_classifier(
         folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
     )
     if tokenizer.pad_token_id is None:
-        # GPT-2 has no token for padding, and its head must know which one stands for it.
+        # GPT-2 has no padding token, and its head must know which token is used instead.
         tokenizer.pad_token = tokenizer.eos_token
     if model.config.pad_token_id is None:
         model.config.pad_token_id = tokenizer.pad_token_id
@@ -109,7 +109,7 @@ def load_sequence_classifier(
 
 
 def open_reader(head: str, source: str | None, synonyms: Synonyms, execution: Execution) -> LabelReader:
-    """The reader of a head: the embedded one, a folder of ours, or any sequence classifier."""
+    """The reader of a head: the embedded one, a folder of our own format, or any sequence classifier."""
     if source is None:
         return HeadReader(embedded_classifier(execution), head)
     if "@" in source:
@@ -134,7 +134,7 @@ def _hub_errors(name: str) -> AbstractContextManager[None]:
 
 
 class LabelFoldingReader:
-    """A reader whose labels are mapped to ours."""
+    """A reader with its labels mapped to ours."""
 
     def __init__(self, reader: LabelReader, synonyms: Synonyms, name: str) -> None:
         self._reader = reader
@@ -143,7 +143,7 @@ class LabelFoldingReader:
         self.digest = reader.digest
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, one column a label of ours."""
+        """One row per text, one column per label."""
         shares = self._reader.read(texts)
         return np.stack([shares[:, places].sum(1) for places in self._columns.values()], axis=1)
 
@@ -151,10 +151,10 @@ class LabelFoldingReader:
 def _members(folder: Path) -> list[Path]:
     listed = checkpoints.read_config(folder).get("members")
     names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    strange = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
-    # A folder that held itself would be read without end.
-    nested = [name for name in names if not strange and read_format(folder / name) == ENSEMBLE]
-    if not names or strange or nested or len(names) != len(cast("list[object]", listed)):
+    invalid = [name for name in names if name != Path(name).name or name in ("", ".", "..")]
+    # A folder that contained itself would cause endless recursion.
+    nested = [name for name in names if not invalid and read_format(folder / name) == ENSEMBLE]
+    if not names or invalid or nested or len(names) != len(cast("list[object]", listed)):
         raise ModelError(
             f"the members of {folder} are {', '.join(map(repr, names[:5])) or 'none'}",
             expected="folders inside it",
@@ -164,23 +164,23 @@ def _members(folder: Path) -> list[Path]:
 
 
 def _columns(name: str, theirs: Sequence[str], synonyms: Synonyms) -> dict[str, list[int]]:
-    known = {
+    columns = {
         ours: places
         for ours, names in synonyms.items()
         if (places := [place for place, label in enumerate(theirs) if label in (ours, *names)])
     }
-    if not known:
+    if not columns:
         raise ModelError(
             f"the labels of {name} are {', '.join(theirs)}",
             expected="; ".join(f"{ours}: {', '.join((ours, *names))}" for ours, names in synonyms.items()),
             fix="name a model made for this question, rename `id2label` in a copy of its config.json, or "
-            "say what its labels mean (`evenhand probe --label THEIRS=OURS`)",
+            "map its labels (`evenhand probe --label THEIRS=OURS`)",
         )
-    return known
+    return columns
 
 
 class EnsembleReader:
-    """Members with the same labels; each text gets the label most of them choose."""
+    """Members with the same labels; each text gets the label that most of them choose."""
 
     def __init__(self, members: Sequence[LabelReader]) -> None:
         self._members = tuple(members)
@@ -188,28 +188,28 @@ class EnsembleReader:
         self.digest = digest([member.digest for member in members])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text: the share of votes of each label."""
+        """One row per text: each label's share of the votes."""
         return vote_shares([member.read(texts) for member in self._members]).astype(np.float32)
 
 
-def vote_shares(said: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
-    """The share of members that choose each label; where no label leads, the mean of their probabilities.
+def vote_shares(predictions: Sequence[NDArray[np.floating]]) -> NDArray[np.float64]:
+    """The share of members that choose each label; on a tie, the mean of their probabilities.
 
-    >>> said = [np.array([[0.6, 0.4]]), np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])]
-    >>> vote_shares(said).round(3).tolist()
+    >>> predictions = [np.array([[0.6, 0.4]]), np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])]
+    >>> vote_shares(predictions).round(3).tolist()
     [[0.667, 0.333]]
     """
-    stacked = np.stack(said).astype(np.float64)
+    stacked = np.stack(predictions).astype(np.float64)
     chosen = np.eye(stacked.shape[-1])[stacked.argmax(-1)].mean(0)
     leading = chosen == chosen.max(1, keepdims=True)
     tied = leading.sum(1, keepdims=True) > 1
     shares: NDArray[np.float64] = np.where(tied, stacked.mean(0), chosen)
-    # A member that answers with no number has no vote to count, and the text then has no answer.
+    # A member that returns NaN cannot vote, and the text then gets no answer.
     shares[np.isnan(stacked).any((0, 2))] = np.nan
     return shares
 
 
 def save_ensemble(folder: Path, *, members: Sequence[str], labels: Sequence[str]) -> None:
-    """Write ``config.json``; the members lie in the folders named, inside this one."""
+    """Write ``config.json``; the members are subfolders with the given names."""
     config = {"model_type": ENSEMBLE, "members": list(members), "id2label": dict(enumerate(labels))}
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Text classifiers: the embedded encoder with its heads, and what a metric asks of any classifier."""
+"""Text classifiers: the embedded encoder with its heads, and the interface that metrics use."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from evenhand.tensors.devices import select_device
 A = TypeVar("A")
 B = TypeVar("B")
 _DEPTH: Final = 2
-"""Results that may wait, so that memory stays bounded."""
+"""Maximum number of waiting results, to limit memory."""
 
 
 def prefetch_map(work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-    """The work of each item, in their order, done while the caller is busy with those before it.
+    """The work of each item, in order, done in advance while the caller handles earlier results.
 
-    It gains time where both let go of the interpreter: a tokenizer, and whatever waits for a GPU. What the
-    work raises is raised here.
+    It saves time if both sides release the GIL: a tokenizer, and anything that waits for a GPU. Errors of the
+    work are raised here.
     """
     waiting: deque[Future[B]] = deque()
     with ThreadPoolExecutor(1, thread_name_prefix="ahead") as pool:
@@ -64,50 +64,50 @@ def prefetch_map(work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
 
 
 FORMAT: Final = "evenhand-classifier"
-"""``model_type`` in the config.json of a classifier of ours."""
+"""``model_type`` in the config.json of our own classifiers."""
 CACHE_SIZE: Final = 1 << 16
-"""Texts whose answers are remembered, so that four metrics share one forward pass."""
+"""Texts with cached answers, so that four metrics share one forward pass."""
 _ROWS: Final = 256
 _GPU_ROWS: Final = 1024
-"""Texts at a time on a GPU; fewer where its memory says no."""
+"""Texts per batch on a GPU; fewer if they do not fit in memory."""
 _TOKENS: Final = 4096
-"""Cells of a batch on a CPU: small enough to stay in its cache."""
+"""Cells of a batch on a CPU: few enough to stay in its cache."""
 _GPU_TOKENS: Final = 1 << 15
-"""Cells of a batch on a GPU: enough to fill it, and few batches for a processor to lay out."""
+"""Cells of a batch on a GPU: enough to keep it busy, with few batches for the CPU to prepare."""
 _AHEAD: Final = 512
 _AHEAD_AT_MOST: Final = 4096
-"""Texts that are tokenised while a GPU reads those before them, at first and later."""
+"""Texts tokenized while a GPU processes earlier ones, at first and later."""
 
 Probabilities = NDArray[np.float32]
 _Rows = list[list[int]]
 
 
 def check_answers(read: Callable[[Sequence[str]], Probabilities]) -> None:
-    """A ValueError where a classifier answers with anything but numbers.
+    """Raise ValueError if a classifier returns anything but finite numbers.
 
-    It is tried on a text: some settings and sizes that do not fit fail only when one is read.
+    It is tried on a text: some incompatible settings and sizes fail only then.
     """
     if not np.isfinite(read(["a text"])).all():
         raise ValueError("its answers are not finite")
 
 
 class LabelReader(Protocol):
-    """A classifier as a metric sees it: one question, a few labels."""
+    """A classifier as metrics use it: one question, a few labels."""
 
     labels: tuple[str, ...]
-    """What the columns of the answers stand for."""
+    """The labels of the columns."""
     digest: str
-    """What identifies the weights."""
+    """Identifies the weights."""
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, one column a label, each in [0, 1]."""
+        """One row per text, one column per label, each in [0, 1]."""
         ...
 
 
 class TextClassifier:
     """Our own classifier: an encoder, several heads, calibrated probabilities.
 
-    Probabilities are sigmoid or softmax of ``logit * scale + shift``, both learned on texts kept for that.
+    Probabilities are the sigmoid or softmax of ``logit * scale + shift``, both fitted on held-out texts.
     """
 
     def __init__(self, folder: Path, *, device: torch.device, rows: int | None = None) -> None:
@@ -127,7 +127,7 @@ class TextClassifier:
             self._tokenizer = wordpiece_tokenizer.load_tokenizer(folder / "vocab.txt", most=shape.vocabulary)
             calibration = torch.tensor([config["scale"], config["shift"]], dtype=torch.float32)
             if calibration.shape != (2, count_logits(self.heads)) or not calibration.isfinite().all():
-                raise ValueError("scale and shift are one finite number a label")
+                raise ValueError("scale and shift must be one finite number per label")
             self._scale, self._shift = calibration.to(device)
             self._device, self._longest = device, shape.positions
             self._rows = rows or (_ROWS if on_cpu else _GPU_ROWS)
@@ -138,7 +138,7 @@ class TextClassifier:
         self.digest = digest([file_digest(folder / name) for name in files])
 
     def probabilities(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, the labels of all heads side by side; texts seen lately are not computed again."""
+        """One row per text, the labels of all heads side by side; recently seen texts come from a cache."""
         answers = {text: self._memo[text] for text in texts if text in self._memo}
         new = [text for text in dict.fromkeys(texts) if text not in answers]
         answers |= zip(new, self._compute(new), strict=True)
@@ -157,7 +157,7 @@ class TextClassifier:
         return self._map_batches(texts, len(self._scale), read)
 
     def pooled_vectors(self, texts: Sequence[str], name: str) -> Probabilities:
-        """One row a text: the vector that a head reads its labels from."""
+        """One row per text: the vector from which a head computes its labels."""
         place = [head.name for head in self.heads].index(name)
         query = self._network.queries[place : place + 1]
 
@@ -170,7 +170,7 @@ class TextClassifier:
         return self._map_batches(texts, self._network.encoder.shape.width, read)
 
     def _states(self, rows: Sequence[Sequence[int]]) -> Iterator[tuple[Tensor, Tensor]]:
-        """The encoder's states in the order of the rows, and where they are not padding."""
+        """The encoder's states in the order of the rows, and a mask that is False at padding."""
         if self._packed_encoder is None:
             ids = pad_rows(rows, device=self._device)
             yield self._network.encoder(ids), ids != PAD
@@ -181,9 +181,9 @@ class TextClassifier:
     def _map_batches(
         self, texts: Sequence[str], columns: int, read: Callable[[Sequence[Sequence[int]]], Tensor]
     ) -> Probabilities:
-        """What is read of each text, in batches of like length; one that memory refuses is halved, not lost.
+        """The output of ``read`` for each text, in batches of similar length, halved when out of memory.
 
-        A GPU is not waited for before the end: it reads some texts while the next ones are cut into tokens.
+        A GPU is awaited only at the end: it processes some texts while the next ones are tokenized.
         """
         answers = np.zeros((len(texts), columns), np.float32)
         done: list[int] = []
@@ -202,7 +202,7 @@ class TextClassifier:
         return answers
 
     def _encode(self, texts: Sequence[str]) -> Iterator[tuple[Sequence[int], _Rows]]:
-        """Places of texts and their tokens: all of them on a CPU, part by part ahead of a GPU."""
+        """Indices of texts and their tokens: all at once on a CPU, part by part in advance on a GPU."""
 
         def encoded(places: Sequence[int]) -> tuple[Sequence[int], _Rows]:
             some = [texts[place] for place in places]
@@ -215,7 +215,7 @@ class TextClassifier:
 
 
 class HeadReader:
-    """One head of a classifier of ours."""
+    """One head of our own classifier."""
 
     def __init__(self, classifier: TextClassifier, name: str) -> None:
         heads = {head.name: head for head in classifier.heads}
@@ -230,18 +230,18 @@ class HeadReader:
         self._classifier = classifier
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, one column a label."""
+        """One row per text, one column per label."""
         return self._classifier.probabilities(texts)[:, self._columns]
 
 
 def _parts(texts: Sequence[str]) -> Iterator[Sequence[int]]:
-    """The places of texts of like length, the longest first, in growing parts."""
-    # Characters tell before there are tokens which texts are about as long.
+    """The indices of texts of similar length, longest first, in growing parts."""
+    # Before tokenization, the number of characters indicates which texts are about equally long.
     order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     at, size = 0, _AHEAD
     while at < len(order):
         yield order[at : at + size]
-        # The first part is small, since a GPU waits for it; larger ones hold more of like length.
+        # The first part is small, since a GPU waits for it; later ones hold more texts of similar length.
         at, size = at + size, min(2 * size, _AHEAD_AT_MOST)
 
 
@@ -253,7 +253,7 @@ def _pack_encoder(encoder: Encoder) -> PackedEncoder:
 
 
 def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
-    """The heads a configuration names."""
+    """The heads in a configuration."""
     return tuple(
         Head(head["name"], tuple(head["labels"]), cast("HeadKind", head["kind"]))
         for head in cast("Sequence[Mapping[str, str]]", config["heads"])
@@ -261,7 +261,7 @@ def read_heads(config: Mapping[str, object]) -> tuple[Head, ...]:
 
 
 def read_format(folder: Path) -> str | None:
-    """What the folder's config.json calls its ``model_type``; None where it has none."""
+    """The ``model_type`` in the folder's config.json; None if it has none."""
     if not (folder / "config.json").is_file():
         return None
     kind = read_config(folder).get("model_type")
@@ -269,7 +269,7 @@ def read_format(folder: Path) -> str | None:
 
 
 def open_classifier(folder: Path, execution: Execution) -> TextClassifier:
-    """The classifier of a folder; the same object for the same folder, device and batch."""
+    """The classifier of a folder; cached by folder, device and batch."""
     return _open_cached(folder.resolve(), device=select_device(execution.device), rows=execution.batch)
 
 
@@ -284,14 +284,14 @@ _open_cached = lru_cache(maxsize=2)(TextClassifier)
 def build_network(
     shape: EncoderShape, weights: Mapping[str, Tensor], heads: tuple[Head, ...] = HEADS
 ) -> ClassifierNetwork:
-    """The classifier with these weights."""
+    """The classifier network with these weights."""
     network = ClassifierNetwork(Encoder(shape), heads)
     network.load_state_dict(dict(weights))
     return network.eval()
 
 
 def save_classifier(folder: Path, network: ClassifierNetwork, *, vocabulary: Path) -> None:
-    """Write ``model.safetensors``, ``vocab.txt`` and ``config.json``, in which logits stay as they are."""
+    """Write ``model.safetensors``, ``vocab.txt`` and ``config.json``, with uncalibrated logits."""
     folder.mkdir(parents=True, exist_ok=True)
     int8_weights.save_quantised(network.state_dict(), folder / "model.safetensors")
     if vocabulary.resolve() != (folder / "vocab.txt").resolve():
@@ -303,7 +303,7 @@ def save_classifier(folder: Path, network: ClassifierNetwork, *, vocabulary: Pat
 def write_config(
     folder: Path, network: ClassifierNetwork, *, scale: Sequence[float], shift: Sequence[float]
 ) -> None:
-    """Write ``config.json`` alone, with what logits are multiplied by and what is added to them."""
+    """Write only ``config.json``, with the scale and shift of the logits."""
     heads = [{"name": head.name, "labels": list(head.labels), "kind": head.kind} for head in network.heads]
     config = {
         "model_type": FORMAT,

@@ -1,6 +1,6 @@
-"""Classifiers over words: an LSTM, a bag of words and pairs, attention over an RNN, a transformer.
+"""Word-level classifiers: an LSTM, a bag of words and bigrams, attention over an RNN, a transformer.
 
-What each is made of, how it is stored, and how a metric reads with it.
+Their architectures, file format, and the reader for metrics.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from evenhand.text.word_tokens import split_words
 
 LSTM_FORMAT: Final = "evenhand-lstm"
 FORMAT: Final = "evenhand-words"
-"""``model_type`` in the config.json of an LSTM, and of the others, whose ``kind`` says which."""
+"""``model_type`` in the config.json of an LSTM, and of the others, whose ``kind`` distinguishes them."""
 PAD: Final = 0
 UNKNOWN: Final = 1
 FIRST: Final = 2
-"""The row of the first word; padding and unknown words stand before it."""
+"""The row of the first word; padding and the unknown word come before it."""
 Kind = Literal["fasttext", "attention", "small-transformer"]
 _FAR: Final = -1e9
-"""A score so low that a softmax gives padding nothing."""
+"""A score so low that softmax gives padding a weight of zero."""
 _ROWS: Final = 128
 _MOST_WORDS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class WordShape:
-    """Sizes of a network over words."""
+    """Sizes of a word-level network."""
 
     rows: int
-    """Words, padding and unknown."""
+    """Vocabulary size, with padding and the unknown word."""
     columns: int
-    """Numbers a word."""
+    """Embedding width."""
     labels: int
     longest: int
-    """Words of a text."""
+    """Maximum number of words per text."""
     pairs: int = 0
-    """Rows that pairs of words share (fasttext)."""
+    """Number of rows that hashed bigrams share (fasttext)."""
     layers: int = 1
     dropout: float = 0.0
 
@@ -64,8 +64,8 @@ SIZES: Final[Mapping[Kind, Mapping[str, Any]]] = {
     "attention": {"columns": 100, "dropout": 0.3},
     "small-transformer": {"columns": 128, "layers": 2, "dropout": 0.1},
 }
-"""What each kind is made of: fastText's own ten columns and hashed pairs (Joulin et al. 2017), 100 units a
-direction (Zhou et al. 2016), and a transformer small enough for a few thousand articles."""
+"""Sizes of each kind: fastText's own ten columns and hashed bigrams (Joulin et al. 2017), 100 units
+per direction (Zhou et al. 2016), and a transformer small enough for a few thousand articles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class LstmShape:
     """Sizes of the network; two layers of 100 units are the regard study's (appendix A.1)."""
 
     rows: int
-    """Words, padding and unknown."""
+    """Vocabulary size, with padding and the unknown word."""
     columns: int
-    """Numbers a word."""
+    """Embedding width."""
     labels: int
     units: int = 100
     layers: int = 2
@@ -85,7 +85,7 @@ _pack = partial(pack_padded_sequence, batch_first=True, enforce_sorted=False)
 
 
 class LstmNetwork(nn.Module):
-    """Words to vectors, an LSTM over them, a linear layer on the top layer's last state."""
+    """Word embeddings, an LSTM over them, and a linear layer on the top layer's last state."""
 
     def __init__(self, shape: LstmShape) -> None:
         super().__init__()
@@ -95,15 +95,15 @@ class LstmNetwork(nn.Module):
         self.head = nn.Linear(shape.units, shape.labels)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """One logit a label, for ids and mask of shape (texts, words); padding is never read."""
+        """One logit per label, for ids and mask of shape (texts, words); padding is ignored."""
         _, (state, _) = self.lstm(_pack(self.words(ids), mask.sum(1).cpu()))
         return cast(Tensor, self.head(state[-1]))
 
 
 class BagNetwork(nn.Module):
-    """The mean of the vectors of all words and neighbouring pairs, and a linear layer: fastText's classifier.
+    """The mean embedding of all words and bigrams, and a linear layer: fastText's classifier.
 
-    Pairs are hashed into a fixed number of rows; two of them may share one.
+    Bigrams are hashed into a fixed number of rows, so two of them may share one.
     """
 
     def __init__(self, shape: WordShape) -> None:
@@ -114,7 +114,7 @@ class BagNetwork(nn.Module):
         self.head = nn.Linear(shape.columns, shape.labels)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """One logit a label."""
+        """One logit per label."""
         hashed = (ids[:, :-1] * 1_000_003 + ids[:, 1:]) % self.shape.pairs + self.shape.rows
         both = (mask[:, :-1] > 0) & (mask[:, 1:] > 0)
         tokens = torch.cat([ids, torch.where(both, hashed, PAD)], 1)
@@ -123,7 +123,7 @@ class BagNetwork(nn.Module):
 
 
 class AttentionNetwork(nn.Module):
-    """A bidirectional LSTM whose states are weighed by attention (Zhou et al. 2016, equations 6 to 12)."""
+    """A bidirectional LSTM whose states are weighted by attention (Zhou et al. 2016, equations 6 to 12)."""
 
     def __init__(self, shape: WordShape) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class AttentionNetwork(nn.Module):
         self.head = nn.Linear(shape.columns, shape.labels)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """One logit a label."""
+        """One logit per label."""
         states, _ = self.lstm(_pack(self.dropout(self.words(ids)), mask.sum(1).cpu()))
         states, _ = pad_packed_sequence(states, batch_first=True, total_length=ids.shape[1])
         forward, backward = states.chunk(2, -1)
@@ -146,7 +146,7 @@ class AttentionNetwork(nn.Module):
 
 
 class SmallTransformer(nn.Module):
-    """A transformer encoder trained from nothing (Vaswani et al. 2017), its states averaged."""
+    """A transformer encoder trained from scratch (Vaswani et al. 2017), with its states averaged."""
 
     def __init__(self, shape: WordShape) -> None:
         super().__init__()
@@ -162,11 +162,11 @@ class SmallTransformer(nn.Module):
         self.register_buffer("places", sinusoids(shape.longest, shape.columns), persistent=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """One logit a label."""
+        """One logit per label."""
         places: Tensor = self.get_buffer("places")
         states = self.encoder(self.words(ids) + places[: ids.shape[1]], src_key_padding_mask=mask == 0)
-        kept = (mask > 0)[..., None]
-        read = (states * kept).sum(1) / kept.sum(1).clamp(min=1)
+        is_word = (mask > 0)[..., None]
+        read = (states * is_word).sum(1) / is_word.sum(1).clamp(min=1)
         return cast(Tensor, self.head(read))
 
 
@@ -179,14 +179,14 @@ NETWORKS: Final[Mapping[Kind, Callable[[WordShape], WordNetwork]]] = {
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """Rows of sines and cosines that tell places apart (Vaswani et al. 2017, 3.5)."""
+    """Sinusoidal position embeddings (Vaswani et al. 2017, 3.5)."""
     place = torch.arange(length)[:, None]
     rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     return torch.stack([torch.sin(place * rate), torch.cos(place * rate)], -1).flatten(1)
 
 
 def encode_words(texts: Sequence[str], index: Mapping[str, int], *, longest: int) -> list[list[int]]:
-    """The rows of each text's words, at least one, at most ``longest``.
+    """The embedding rows of each text's words, at least one, at most ``longest``.
 
     >>> encode_words(["A new word"], {"a": 2, "new": 3}, longest=9)
     [[2, 3, 1]]
@@ -217,7 +217,7 @@ def save_word_network(
 
 
 class WordClassifier:
-    """A stored classifier over words, as a metric asks it."""
+    """A stored word-level classifier, with the interface that metrics use."""
 
     def __init__(self, folder: Path, execution: Execution) -> None:
         config = checkpoints.read_config(folder)
@@ -241,7 +241,7 @@ class WordClassifier:
         self.digest = digest([file_digest(folder / name) for name in files])
 
     def read(self, texts: Sequence[str]) -> Probabilities:
-        """One row a text, one column a label."""
+        """One row per text, one column per label."""
         rows = encode_words(texts, self._index, longest=self._longest)
         answers = np.zeros((len(rows), len(self.labels)), dtype=np.float32)
         with torch.inference_mode():
@@ -252,7 +252,7 @@ class WordClassifier:
 
 
 def _longest(value: object) -> int:
-    """How many words of a text are read."""
+    """The maximum number of words read per text."""
     if not isinstance(value, int) or not 0 < value <= _MOST_WORDS:
         raise ValueError(f"longest is {value!r:.40}")
     return value

@@ -1,4 +1,4 @@
-"""The classifiers' tokenizer: BERT's lower-casing word pieces over a vocabulary of our own choosing."""
+"""The classifiers' tokenizer: BERT's lower-casing WordPiece with our own vocabulary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
 
 
 def build_tokenizer(pieces: Sequence[str]) -> Tokenizer:
-    """A tokenizer over these pieces, the first four being [PAD], [UNK], [CLS] and [SEP]."""
+    """A tokenizer with these pieces; the first four are [PAD], [UNK], [CLS] and [SEP]."""
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = BertNormalizer(lowercase=True)
@@ -30,33 +30,33 @@ def build_tokenizer(pieces: Sequence[str]) -> Tokenizer:
 
 
 def load_tokenizer(path: Path, *, most: int | None = None) -> Tokenizer:
-    """The tokenizer of a vocabulary file, one piece a line; at most as many as the model has rows for."""
+    """The tokenizer of a vocabulary file, one piece per line; at most as many as the model has rows."""
     pieces = read_text(path).splitlines()
     if tuple(pieces[: len(_FIRST)]) != _FIRST or len(pieces) > (most or len(pieces)):
         raise ModelError(
             f"{path} has {len(pieces)} pieces that begin with {', '.join(map(repr, pieces[:4])) or 'none'}"[
                 :400
             ],
-            expected=f"{', '.join(_FIRST)} and then others" + (f", {most} at most" if most else ""),
+            expected=f"{', '.join(_FIRST)} and then other pieces" + (f", {most} at most" if most else ""),
             fix="train, export or download the model again",
         )
     return build_tokenizer(pieces)
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], *, longest: int) -> list[list[int]]:
-    """The ids of each text between START and END, cut to ``longest`` in all."""
+    """The ids of each text between START and END, truncated to ``longest`` in total."""
     encodings = tokenizer.encode_batch_fast([spell_emoji(text) for text in texts], add_special_tokens=False)
     return [[START, *encoding.ids[: longest - 2], END] for encoding in encodings]
 
 
 def spell_emoji(text: str) -> str:
-    """The text with every emoji written as its Unicode name, since the vocabulary has none.
+    """The text with every emoji replaced by its Unicode name, since the vocabulary has no emoji.
 
     >>> spell_emoji("late again \U0001f621")
     'late again  pouting face '
     """
     if text.isascii():
         return text
-    # Lone surrogates, which no tokenizer takes, become question marks.
+    # Lone surrogates, which no tokenizer accepts, become question marks.
     sound = text.encode("utf-8", "replace").decode("utf-8")
     return _EMOJI.sub(lambda match: f" {unicodedata.name(match[0], '').lower()} ", sound)

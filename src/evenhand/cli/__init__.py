@@ -1,4 +1,4 @@
-"""The command line, a file for each kind of command: parse, call one public function, print."""
+"""The command line, one module per kind of command: parse, call one public function, print."""
 
 from evenhand.cli.entry import main
 

@@ -41,33 +41,33 @@ if TYPE_CHECKING:
     from evenhand.annotate.label_formats import LabelExchangeJob
     from evenhand.annotate.study_creation import StudyCreationJob
 
-app = typer.Typer(help="Human labels: what to ask about, and what was answered.", no_args_is_help=True)
+app = typer.Typer(help="Human labels: choose texts, collect answers, analyse them.", no_args_is_help=True)
 SOURCE = Argument(
     "source",
     Path,
     "A study folder; an export; a table of ratings (JSONL, CSV, TSV, Parquet); JSON of Label Studio or "
     "Argilla.",
 )
-STUDY = Argument("study", Path, "The study's folder.")
+STUDY = Argument("study", Path, "The study folder.")
 
 
 class _InitOptions(StudyOptions, total=False):
     source: Annotated[
         Sequence[Path],
         Option(
-            "A run folder or a file of texts; repeat it for several methods.", flag="from", is_required=True
+            "A run folder or a file of texts; repeatable, for several methods.", flag="from", is_required=True
         ),
     ]
 
 
 class _InviteOptions(InviteOptions, total=False):
-    people: Annotated[int, Option("Links to make.", default=1)]
+    people: Annotated[int, Option("Number of links to create.", default=1)]
 
 
 @app.command("init")
-@takes(_InitOptions, Argument("study", Path, "The folder to make."))
+@takes(_InitOptions, Argument("study", Path, "The folder to create."))
 def init_command(study: Path, *, source: list[Path], dry_run: bool, **options: Any) -> None:
-    """Make a study: texts drawn evenly over groups and scores, group mentions masked, with guidelines."""
+    """Create a study: texts drawn evenly over groups and scores, group mentions masked, with guidelines."""
     from evenhand.annotate.study_creation import prepare
 
     prepared = prepare(study, source, **options)
@@ -85,26 +85,26 @@ def init_command(study: Path, *, source: list[Path], dry_run: bool, **options: A
 @app.command("invite")
 @takes(_InviteOptions, STUDY)
 def invite_command(study: Path, *, dry_run: bool, people: int = 1, **options: Any) -> None:
-    """Make private links, one per person, and print them: they are stored nowhere and shown only now."""
+    """Create private links, one per person, and print them: they are not stored and are shown only now."""
     from evenhand.annotate.study import read_study
     from evenhand.annotate.study_server import HOST, PORT, format_link, invite_people, site
 
     format_link(options.get("base") or site(HOST, PORT), "")
     again = options.get("again")
     links = f"{people} private link{'s' * (people != 1)}"
-    who = f"a new link for {again}; the old one stops" if again else links
+    who = f"a new link for {again}; the old one stops working" if again else links
     print_lines(f"invite to {read_study(study).folder}: {who}", console=errors)
     if dry_run:
         return
     for invitation in invite_people(study, people, **options):
-        # Not by the console, which turns the tab into blanks.
+        # Not through the console, which would convert the tab to spaces.
         typer.echo(f"{invitation.annotator}\t{invitation.link}")
 
 
 @app.command("serve")
 @takes(ServeOptions, STUDY)
 def serve_command(study: Path, *, dry_run: bool, **options: Any) -> None:
-    """Serve a study to the people who have links, until Ctrl-C."""
+    """Serve a study to the people with links, until Ctrl-C."""
     from evenhand.annotate.study_server import HOST, PORT, format_link, proxy_networks, serve_study, site
 
     host = options.get("host", HOST)
@@ -116,7 +116,7 @@ def serve_command(study: Path, *, dry_run: bool, **options: Any) -> None:
         print_warning(f"nobody has a link yet: evenhand annotate invite {quote(str(study))} --people 3")
     if host not in LOOPBACK and not address.startswith("https://"):
         print_warning(
-            "other machines can reach this, and without HTTPS links and answers can be read on the way"
+            "other machines can reach this server, and without HTTPS links and answers can be read in transit"
         )
     if dry_run:
         return
@@ -132,11 +132,11 @@ def status_command(study: Path, *, database: str | None = None) -> None:
 
 
 @app.command("forget")
-@takes(ForgetOptions, STUDY, Argument("annotator", str, "Whom: a1, a2, ..."))
+@takes(ForgetOptions, STUDY, Argument("annotator", str, "The annotator: a1, a2, ..."))
 def forget_command(
     study: Path, annotator: str, *, dry_run: bool, answers_too: bool = False, **options: Any
 ) -> None:
-    """Erase an id: the link stops, the answers get a random name, or are deleted too."""
+    """Erase an annotator: the link stops working, the answers get a random name or are deleted."""
     from evenhand.annotate.study_server import forget_person
 
     what = "their answers are deleted" if answers_too else "their answers stay under a random name"
@@ -150,7 +150,7 @@ def forget_command(
 @app.command("agreement")
 @takes(AgreementOptions, SOURCE)
 def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """How far people agree, who differs from the others and where, and one label per text."""
+    """Report how far people agree, who differs from the others and where, and one label per text."""
     from evenhand.annotate.agreement import prepare
 
     run_job(prepare(source, **options), dry_run=dry_run)
@@ -159,7 +159,7 @@ def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @app.command("ratings")
 @takes(MethodRatingOptions, SOURCE)
 def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """What people say of each method: means, and paired t tests against a baseline (a likert study)."""
+    """Rate each method: means, and paired t tests against a baseline (a likert study)."""
     from evenhand.annotate.ratings import prepare
 
     run_job(prepare(source, **options), dry_run=dry_run)
@@ -168,7 +168,7 @@ def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @app.command("export")
 @takes(ExportOptions, SOURCE)
 def export_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Write a study's answers for other tools; cells that look like formulas are guarded in CSV."""
+    """Export a study's answers for other tools; cells that look like formulas are escaped in CSV."""
     from evenhand.annotate.label_formats import prepare
 
     _exchange(prepare(source, verb="export", **options), dry_run=dry_run)
@@ -177,7 +177,7 @@ def export_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @app.command("import")
 @takes(ImportOptions, Argument("source", Path, "JSON of Label Studio or Argilla, or a table of ratings."))
 def import_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Read another tool's answers, check them, and write them as our JSONL."""
+    """Import another tool's answers, check them, and write them as JSONL."""
     from evenhand.annotate.label_formats import prepare
 
     _exchange(prepare(source, verb="import", **options), dry_run=dry_run)
@@ -195,7 +195,7 @@ def _exchange(prepared: LabelExchangeJob, *, dry_run: bool) -> None:
 @app.command("sample")
 @takes(ItemOptions, Argument("source", Path, "A run folder, or a file of samples as `replay` reads it."))
 def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Choose the texts people are asked about: some positive and some negative for every prompt."""
+    """Choose the texts to annotate: some positive and some negative for every prompt."""
     from evenhand.annotate.item_selection import prepare
 
     items = run_to_end(prepare(source, **options), dry_run=dry_run)
@@ -213,7 +213,7 @@ def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     AggregateOptions, Argument("file", Path, "One row per text and annotator: JSONL, CSV, TSV or Parquet.")
 )
 def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
-    """Turn several people's labels into one per text: agreement, majority, train, dev and test parts."""
+    """Aggregate several people's labels into one per text: agreement, majority, train, dev and test parts."""
     from evenhand.annotate.label_aggregation import prepare
 
     prepared = prepare(file, **options)
@@ -223,13 +223,13 @@ def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
     labels = prepared.run()
     print_lines(*labels.lines())
     for name, reason in labels.undivided.items():
-        print_warning(f"{name}: not divided in train, dev and test, since {reason}")
+        print_warning(f"{name}: not split into train, dev and test, because {reason}")
     if labels.undivided:
         raise typer.Exit(PARTIAL)
 
 
 def _show_state(study: Path, database: str | None) -> int:
-    """Print the progress of a study; returns how many people have links."""
+    """Print the progress of a study; returns the number of people with a link."""
     from evenhand.annotate.study_server import read_study_state
 
     progress, links = read_study_state(study, database=database)
@@ -252,4 +252,4 @@ def _print_plan(job: AggregationJob | StudyCreationJob) -> None:
 
 @app.callback()
 def _options() -> None:
-    """Human labels: what to ask about, and what was answered."""
+    """Human labels: choose texts, collect answers, analyse them."""

@@ -1,4 +1,4 @@
-"""The program ``evenhand``: its commands."""
+"""The program ``evenhand`` and its commands."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from evenhand.cli import annotate, audits, installation, resources, studies
 
 
 class _Program(TyperGroup):
-    """The commands, none of which ends the process: a library that does has not finished their work."""
+    """The commands; a library that exits the process raises an error instead, as the work is unfinished."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (SystemExit, EOFError) as error:  # an EOFError would pass for an answer that was not given
-            raise RuntimeError(f"a library gave up: {type(error).__name__}: {error}") from error
+        except (SystemExit, EOFError) as error:  # Typer would treat an EOFError as an aborted prompt
+            raise RuntimeError(f"a library exited: {type(error).__name__}: {error}") from error
 
 
 app = typer.Typer(
     name="evenhand",
     cls=_Program,
-    help="Measure social and political bias in what a language model writes, and mitigate it.",
+    help="Measure and mitigate social and political bias in text that language models generate.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -68,4 +68,4 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Measure social and political bias in what a language model writes, and mitigate it."""
+    """Measure and mitigate social and political bias in text that language models generate."""

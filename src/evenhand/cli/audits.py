@@ -1,4 +1,4 @@
-"""The commands that audit what models write: ``audit``, ``score``, ``compare``, ``gate`` and their kin."""
+"""The commands that audit generated text: ``audit``, ``score``, ``compare``, ``gate`` and related ones."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _VERDICTS = {"passes": "pass", "fails": "fail", "inconclusive": "inconclusive"}
 _LOCAL_MODEL = Argument(
     "model", str, "builtin (the default), a folder, a Hub id or a .gguf file.", "builtin", "models"
 )
-_RUNS = "Run folders, two or more; the first is the reference."
+_RUNS = "Two or more run folders; the first is the reference."
 _TEXTS = "JSONL, CSV, TSV, Parquet, lm-eval samples, an Inspect log. Without FILE: an example."
 _MODEL = "builtin, builtin:masked, a folder, a Hub id, a .gguf file, endpoint:URL#MODEL, replay:FILE."
 
 
 @takes(AuditOptions, Argument("model", str | None, _MODEL, None, "models"))
 def audit(model: str | None, *, dry_run: bool, **options: Any) -> None:
-    """Let a model continue prompts about groups; score, compare and report what it writes."""
+    """Let a model continue prompts about groups; score and compare the texts, and write a report."""
     from evenhand.audits.audit import prepare
 
     run_job(prepare(model, **options), dry_run=dry_run)
@@ -55,15 +55,15 @@ def score(file: Path | None, *, dry_run: bool, **options: Any) -> None:
 
 @takes(CompareOptions, Argument("runs", list[Path], _RUNS))
 def compare(runs: list[Path], *, dry_run: bool, **options: Any) -> None:
-    """Set models or mitigations side by side, paired by prompt: gaps of gaps and a leaderboard with ties."""
+    """Compare models or mitigations, paired by prompt: differences of gaps, and a leaderboard with ties."""
     from evenhand.audits.compare import prepare
 
     run_job(prepare(*runs, **options), dry_run=dry_run)
 
 
-@takes(MergeOptions, Argument("runs", list[Path], "Every part of a run made with --shard I/N."))
+@takes(MergeOptions, Argument("runs", list[Path], "All parts of a run made with --shard I/N."))
 def merge(runs: list[Path], *, dry_run: bool, **options: Any) -> None:
-    """Join the parts of an audit made with `--shard I/N` into the one run they are parts of."""
+    """Join the parts of an audit made with `--shard I/N` into one run."""
     from evenhand.audits.merge import prepare
 
     run_job(prepare(*runs, **options), dry_run=dry_run)
@@ -71,7 +71,7 @@ def merge(runs: list[Path], *, dry_run: bool, **options: Any) -> None:
 
 @takes(ReportOptions, Argument("run", Path, "A run folder."))
 def report(run: Path, **options: Any) -> None:
-    """Write the report of a run again."""
+    """Rewrite the report of a run."""
     from evenhand.report.render_run import render
 
     for path in render(run, **options).values():
@@ -80,10 +80,10 @@ def report(run: Path, **options: Any) -> None:
 
 @takes(
     PowerOptions,
-    Argument("run", Path | None, "A pilot run of audit or score. Without RUN: from a guess.", None),
+    Argument("run", Path | None, "A pilot run of audit or score (default: plan from a guess).", None),
 )
 def power(run: Path | None, **options: Any) -> None:
-    """Plan how many prompts and samples show a gap, from a pilot run or from a guess."""
+    """Plan how many prompts and samples are needed to detect a gap, from a pilot run or from a guess."""
     from evenhand.audits.power import power, summarise_plan
 
     plan = power(run, **options)
@@ -91,19 +91,19 @@ def power(run: Path | None, **options: Any) -> None:
 
 
 class _GateOptions(GateOptions, total=False):
-    github: Annotated[bool, Option("Print annotations of GitHub Actions.")]
+    github: Annotated[bool, Option("Print annotations for GitHub Actions.")]
 
 
 @takes(_GateOptions, Argument("run", Path, "A run folder of audit or score."))
 def gate(run: Path, *, dry_run: bool, github: bool = False, **options: Any) -> None:
-    """Hold a run against limits: exit 1 where an interval excludes its limit (--strict: or touches it).
+    """Check a run against limits: exit 1 if an interval excludes its limit (--strict: or includes it).
 
-    Exit codes: 0 passed, or inconclusive without --strict; 1 not passed, and nothing else; 2 an error.
+    Exit codes: 0 passed, or inconclusive without --strict; 1 not passed; 2 an error.
     """
     from evenhand.audits.gate import gate
 
     if github:
-        # Names of groups come from the data, and the runner reads every line of both streams.
+        # Group names come from the data, and the CI runner reads every line of both streams.
         escape_output()
     result = gate(run, **{**options, **({"junit": None} if dry_run else {})})
     errors.print(f"[bold]gate {escape(str(result.run.path))}[/]", highlight=False)
@@ -143,7 +143,7 @@ def _print_gate(result: GateResult) -> None:
 
 @takes(DebiasOptions, _LOCAL_MODEL)
 def debias(model: str, *, dry_run: bool, **options: Any) -> None:
-    """Write text with a mitigation on."""
+    """Generate text with a mitigation."""
     from evenhand.audits.debias import prepare
 
     job = prepare(model, **options)
@@ -160,7 +160,7 @@ def debias(model: str, *, dry_run: bool, **options: Any) -> None:
     failed = [text.failure for text in result.texts if text.failure is not None]
     if len(failed) == len(result.texts):
         raise InputError(
-            f"no text could be written: {failed[0]}",
+            f"no text could be generated: {failed[0]}",
             expected="prompts that fit the model's context together with the new tokens",
             fix="shorten the prompt, or ask for fewer tokens",
         )
@@ -171,7 +171,7 @@ def debias(model: str, *, dry_run: bool, **options: Any) -> None:
 
 @takes(TradeoffOptions, _LOCAL_MODEL)
 def tradeoff(model: str, *, dry_run: bool, **options: Any) -> None:
-    """Draw bias against perplexity as a mitigation grows stronger."""
+    """Plot bias against perplexity as the strength of a mitigation grows."""
     from evenhand.audits.tradeoff import prepare
 
     if run := run_to_end(prepare(model, **options), dry_run=dry_run):

@@ -1,7 +1,7 @@
-"""Commands made of the options that their Python functions declare, and what the shell offers on Tab.
+"""Builds commands from the options that Python functions declare, with completions for the shell.
 
-Completions are read without importing what they name. ``evenhand --install-completion`` writes the script of
-bash, zsh, fish or PowerShell; ``--show-completion`` prints it.
+Completions are read without importing what they name. ``evenhand --install-completion`` installs the script
+for bash, zsh, fish or PowerShell; ``--show-completion`` prints it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "papers": ("bold", "regard", "affective", "political"),
     "tasks": ("regard", "toxicity", "emotion", "ideology", "norms", "embeddings", "calibrator"),
 }
-"""What the shell offers where names are not registered ones."""
+"""Completions for kinds whose names are not in the registry."""
 _NEEDS_REST = frozenset({"endpoint", "replay", "wikipedia"})
-"""Back-ends that mean nothing without what follows the colon."""
+"""Back-ends that need a value after the colon."""
 
 
 class Argument(NamedTuple):
-    """A positional argument of a command; required where it has no default."""
+    """A positional argument of a command; required if it has no default."""
 
     name: str
     kind: Any
@@ -46,9 +46,9 @@ class Argument(NamedTuple):
 
 
 def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command], Command]:
-    """The command that calls a function with its arguments and the options that were given.
+    """A decorator that makes a function a command with these arguments and options.
 
-    ``--dry-run`` is added where the function asks for it, and ``command`` is what was typed.
+    ``--dry-run`` is added if the function accepts it, and ``command`` is the command line as typed.
     """
     fields = fields_of(options)
 
@@ -57,10 +57,10 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
         def command(**values: Any) -> None:
             positional = [values.pop(one.name) for one in arguments]
             dry_run = {name: values.pop(name) for name in ("dry_run",) if name in values}
-            given = {name: value for name, value in values.items() if value not in (None, [])}
+            options = {name: value for name, value in values.items() if value not in (None, [])}
             if "command" in fields:
-                given["command"] = command_line(secret=given.get("database"))
-            function(*positional, **given, **dry_run)
+                options["command"] = command_line(secret=options.get("database"))
+            function(*positional, **options, **dry_run)
 
         parameters = [
             *map(_argument, arguments),
@@ -76,19 +76,19 @@ def takes(options: type = NoOptions, *arguments: Argument) -> Callable[[Command]
 
 
 def command_line(*, secret: str | None = None) -> str:
-    """The command as it was typed, for the report; a secret URL in it is ``URL``."""
-    # Before words are quoted, which would write a quotation mark in the secret in another way.
+    """The command as typed, for the report; a secret URL in it becomes ``URL``."""
+    # Before words are quoted, which would change a quotation mark inside the secret.
     words = (word.replace(secret, "URL") if secret else word for word in sys.argv[1:])
     return shlex.join(["evenhand", *words])
 
 
 def complete(kind: str) -> Callable[[str], list[str]] | None:
-    """The completion of a kind of names, such as ``metrics``; None for no kind."""
+    """The completion function for a kind of names, such as ``metrics``; None if there is no kind."""
     if not kind:
         return None
 
     def complete_word(incomplete: str) -> list[str]:
-        # Of several metrics or suites between commas the last is completed, and none is offered twice.
+        # In a comma-separated list the last name is completed, and names already listed are not offered.
         before, comma, word = (
             incomplete.rpartition(",") if kind in ("metrics", "suites") else ("", "", incomplete)
         )
@@ -103,7 +103,7 @@ def _names(kind: str) -> Iterator[str]:
         yield from CHOICES[kind]
     names = [entry.name for one in KINDS if kind in (one, "names") for entry in list_entries(one)]
     if kind == "models":
-        # A folder or a file is left to the shell.
+        # Files and folders are completed by the shell.
         names = [f"{name}:" if name in _NEEDS_REST else name for name in names if name != "hub"]
         yield "builtin:masked"
     yield from names
@@ -128,7 +128,7 @@ def _option(option: Option) -> inspect.Parameter:
 
 
 def _kind(kinds: Sequence[Any]) -> Any:
-    """The type of an option on the command line: a list where Python takes several values or a mapping."""
+    """The command-line type of an option: a list if Python accepts several values or a mapping."""
     several = any(get_origin(kind) in (Sequence, Mapping) for kind in kinds)
     basic = list(_basic(kinds))
     one = next((kind for kind in (bool, Path, float, int) if kind in basic), str)
@@ -136,7 +136,7 @@ def _kind(kinds: Sequence[Any]) -> Any:
 
 
 def _basic(kinds: Sequence[Any]) -> Iterator[Any]:
-    """The types in unions and sequences."""
+    """The basic types inside unions and sequences."""
     for kind in kinds:
         yield kind
         if get_origin(kind) is not Mapping:

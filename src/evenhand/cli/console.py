@@ -1,6 +1,6 @@
-"""Where the commands print: results to standard output, everything else to standard error.
+"""Console output of the commands: results to standard output, everything else to standard error.
 
-A run shows its plan before and what it measured after, and ends with the exit code.
+A run shows its plan before it starts and its measurements afterwards, and ends with the exit code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHOWN = 20
 
 
 class _Console(Console):
-    """A console on which the names of files, models and groups are text, whatever characters they hold."""
+    """A console that prints names of files, models and groups literally, whatever characters they contain."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -41,13 +41,13 @@ errors = _Console(stderr=True)
 
 
 def print_lines(*lines: str, console: Console = output) -> None:
-    """Print lines as they are, which no width breaks."""
+    """Print lines unchanged, without wrapping."""
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def print_path(path: Path, before: str = "", after: str = "") -> None:
-    """Print a line with a path in it."""
+    """Print a line that contains a path."""
     print_lines(f"{before}{path}{after}")
 
 
@@ -62,8 +62,8 @@ def print_message(word: str, style: str, message: str) -> None:
 
 
 def print_plan(plan: RunPlan) -> None:
-    """Say what is about to be done."""
-    # Without line ends: the name of a file must not look like a line of ours.
+    """Print what is about to be done."""
+    # Without line ends, so that a file name cannot look like one of our lines.
     title, *lines = (line.replace("\n", "\\n") for line in (plan.title, *plan.lines))
     errors.print(Text(title, style="bold"))
     for line in lines:
@@ -71,7 +71,7 @@ def print_plan(plan: RunPlan) -> None:
 
 
 class TerminalProgress:
-    """Progress bars on a terminal, nothing in a pipe."""
+    """Progress bars on a terminal; none if output is piped."""
 
     @contextmanager
     def step(self, label: str, total: int | None) -> Iterator[Callable[[int], None]]:
@@ -93,17 +93,17 @@ class TerminalProgress:
 
 
 class TerminalJob(Protocol[T]):
-    """Work that is ready to start."""
+    """A job that is ready to run."""
 
     def plan(self) -> RunPlan:
-        """What will be done."""
+        """What the job will do."""
 
     def run(self, progress: protocols.Progress) -> T:
-        """Do it."""
+        """Run the job."""
 
 
 def run_job(job: TerminalJob[Run], *, dry_run: bool) -> None:
-    """Show the plan, do the work, and print the summary."""
+    """Show the plan, run the job, and print the summary."""
     run = run_to_end(job, dry_run=dry_run)
     if run is None:
         return
@@ -117,19 +117,19 @@ def run_job(job: TerminalJob[Run], *, dry_run: bool) -> None:
 
 
 def run_to_end(job: TerminalJob[T], *, dry_run: bool, unit: str = "shards") -> T | None:
-    """Show the plan and do the work, which Ctrl-C may stop; None for a plan alone."""
+    """Show the plan and run the job, which Ctrl-C can stop; None if only the plan was shown."""
     print_plan(job.plan())
     if dry_run:
         return None
     try:
         return job.run(TerminalProgress())
     except KeyboardInterrupt:
-        print_warning(f"stopped. Finished {unit} are kept: the same command goes on from here.")
+        print_warning(f"stopped. Finished {unit} are kept: the same command resumes from here.")
         raise typer.Exit(INTERRUPTED) from None
 
 
 def print_summary(run: Run) -> None:
-    """Print what a run measured, its warnings and where its report is."""
+    """Print a run's results, its warnings and the location of its report."""
     from evenhand.report.render_run import summarise_run
 
     output.print(summarise_run(run))
@@ -139,7 +139,7 @@ def print_summary(run: Run) -> None:
 
 
 def end_with_problems(problems: Sequence[object], rest: str) -> None:
-    """Print problems, the first of them in full, and end the command as done in part; nothing without any."""
+    """Print the problems, the first one in full, and exit as partly done; do nothing if there are none."""
     for problem in problems[:_SHOWN]:
         print_warning(str(problem))
     if problems:

@@ -1,8 +1,8 @@
-"""The entry point of ``evenhand``: whatever happens on the way, it ends with a documented exit code.
+"""The entry point of ``evenhand``: it ends with a documented exit code, whatever happens.
 
-0: done, or a gate was passed. 1: a gate was not passed, and nothing else. 2: an error. 3: done in part.
-130: stopped by the user. Python ends with 1 where an exception is left over, and so do libraries that give
-up; here both are errors. Only the standard library is imported at first: a broken installation is one too.
+0: done, or a gate passed. 1: a gate did not pass, and nothing else. 2: an error. 3: partly done.
+130: stopped by the user. Python exits with 1 on an uncaught exception, and so do libraries that exit the
+process; here both count as errors. Only the standard library is imported first: a broken installation is one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class GateNotPassedError(Exception):
-    """The one way to end with `NOT_PASSED`."""
+    """The only way to exit with `NOT_PASSED`."""
 
 
 def main() -> NoReturn:
@@ -38,12 +38,12 @@ def main() -> NoReturn:
 def _run() -> int:
     try:
         code = _call()
-        # Here, where a full disk is an error: at the exit of the process it would change the code.
+        # Flushed here, where a full disk is an error: at process exit it would change the exit code.
         for stream in _open_streams():
             stream.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BaseException as error:  # a panic of a library in Rust is no Exception
+    except BaseException as error:  # a panic in a Rust library is not an Exception
         _report(error)
         return ERROR
     return code
@@ -56,9 +56,9 @@ def _call() -> int:
     log = logging.StreamHandler(sys.stderr)
     log.setFormatter(PrintableFormatter("%(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[log])
-    # Retries are the back-end's private matter; what fails in the end is counted.
+    # Retries are the back-end's concern; what fails in the end is counted.
     logging.getLogger("stamina").setLevel(logging.ERROR)
-    # A warning that finds no room on a full disk must not become a trace.
+    # A warning that cannot be written to a full disk must not become a traceback.
     logging.raiseExceptions = False
     try:
         from evenhand.cli.app import app
@@ -78,12 +78,12 @@ def _call() -> int:
 
 
 def _report(error: BaseException) -> None:
-    """Say what went wrong, as far as there is room for it."""
+    """Print what went wrong, if there is space to print it."""
     try:
         _explain(error)
         for stream in _open_streams():
             stream.flush()
-    except BaseException:  # no room on the disk or in memory: the exit code must do
+    except BaseException:  # no space on disk or in memory: the exit code must suffice
         for stream in _open_streams():
             discard(stream)
 
@@ -93,7 +93,7 @@ def _explain(error: BaseException) -> None:
 
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         error = StorageError(
-            f"the disk is full: {error.filename or 'what this command prints'} could not be written",
+            f"the disk is full: {error.filename or 'the output of this command'} could not be written",
             expected="free space where it writes",
             fix="free some space and run the same command again; finished work is kept",
         )
@@ -106,18 +106,18 @@ def _explain(error: BaseException) -> None:
         traceback.print_exception(error)
     else:
         _say("defect", "bold red", f"{type(error).__name__}: {error}")
-        _say("  fix", "", "finished work is kept; set EVENHAND_DEBUG=1 for the trace and report it")
+        _say("  fix", "", "finished work is kept; set EVENHAND_DEBUG=1 for the traceback and report it")
 
 
 def _say(word: str, style: str, message: str) -> None:
     try:
         from evenhand.cli.console import print_message
-    except ImportError:  # what draws on the terminal may itself be what is missing
+    except ImportError:  # the terminal library itself may be missing
         sys.stderr.write(f"{word}: {message}\n")
     else:
         print_message(word, style, message)
 
 
 def _open_streams() -> list[TextIO]:
-    """The standard streams, without those that were closed before the start."""
+    """The standard streams, except those already closed at start-up."""
     return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]

@@ -38,10 +38,10 @@ OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
 
 @takes(
     NoOptions,
-    Argument("kind", str | None, "suites, models, metrics or mitigations; all without.", None, "kinds"),
+    Argument("kind", str | None, "suites, models, metrics or mitigations (default: all).", None, "kinds"),
 )
 def list_names(kind: str | None) -> None:
-    """List what is installed, with a line on each."""
+    """List what is installed, with a one-line description of each name."""
     from evenhand.report.catalogue import available
 
     if kind is not None and kind not in KINDS:
@@ -55,7 +55,7 @@ def list_names(kind: str | None) -> None:
         for entry in (entry for entry in entries if entry.kind == each):
             origin = "" if entry.package == "evenhand" else f"(from {entry.package}) "
             line = f"  {entry.name:<{longest}}  {origin}{entry.about}"
-            if output.is_terminal:  # up to its last whole word that finds room
+            if output.is_terminal:  # cut after the last word that fits
                 start, room = longest + 4, max(output.width - longest - 4, 20)
                 line = line[:start] + shorten(line[start:], room, placeholder=" ...")
             output.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -71,7 +71,7 @@ def show(name: str) -> None:
     output.print(Markdown(card(name)))
 
 
-@takes(NoOptions, Argument("path", Path, "Where to write (default evenhand.toml).", Path("evenhand.toml")))
+@takes(NoOptions, Argument("path", Path, "File to write (default evenhand.toml).", Path("evenhand.toml")))
 def init(path: Path) -> None:
     """Write a commented settings file."""
     from evenhand.core.files import asset_path
@@ -79,14 +79,14 @@ def init(path: Path) -> None:
 
     if path.exists():
         raise InputError(
-            f"{path} exists already", expected="a new file", fix="delete it or name another path"
+            f"{path} already exists", expected="a new file", fix="delete it, or give another path"
         )
     write_text(path, asset_path("settings", "evenhand.toml").read_text(encoding="utf-8"))
     print_path(path, "wrote ", f": evenhand audit --config {path}")
 
 
 def clean() -> None:
-    """Delete the cache of generations and scores. Run folders stay."""
+    """Delete the cache of generations and scores. Run folders are kept."""
     from evenhand.store.cache import cache_folder, clear_cache
 
     freed = clear_cache()
@@ -94,7 +94,7 @@ def clean() -> None:
 
 
 def doctor() -> None:
-    """Say what this machine can run."""
+    """Report what this machine can run."""
     from rich.table import Table
     from rich.text import Text
 
@@ -107,7 +107,7 @@ def doctor() -> None:
 
 
 def examine_installation() -> dict[str, str]:
-    """What is installed, what the machine has, where things are kept, by name."""
+    """The installed libraries, the hardware and the locations of stored data, by name."""
     from evenhand.store.cache import cache_folder
 
     free = shutil.disk_usage(Path.cwd()).free
@@ -134,7 +134,7 @@ def _accelerator() -> str:
     try:
         import torch
     except ImportError:
-        return "not known: torch is not installed"
+        return "unknown: torch is not installed"
     if torch.cuda.is_available():
         return f"{torch.cuda.get_device_name(0)} (CUDA)"
     return f"none; {torch.get_num_threads()} threads on the CPU"

@@ -1,4 +1,4 @@
-"""The commands that make what others use: classifiers, suites, exported models and tasks."""
+"""The commands that create resources: classifiers, suites, exported models and tasks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TASK = "evenhand.train.task"
 
 
 class TaskHelpCommand(TyperCommand):
-    """``train``, whose help after a task has the options of that task alone."""
+    """``train``, whose ``--help`` after a task lists the options of that task only."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Note the task before ``--help`` ends the reading of arguments."""
+        """Store the task before ``--help`` stops the parsing of arguments."""
         ctx.meta[_TASK] = next((word for word in args if word in CHOICES["tasks"]), "")
         return super().parse_args(ctx, args)
 
@@ -45,20 +45,20 @@ class TaskHelpCommand(TyperCommand):
     Argument(
         "data",
         list[Path] | None,
-        "A table of texts and labels (JSONL, CSV, TSV, Parquet); for norms tables of rated words; "
-        "for embeddings running text.",
+        "A table of texts and labels (JSONL, CSV, TSV, Parquet); for norms, tables of rated words; "
+        "for embeddings, running text.",
         None,
     ),
 )
 def train(task: str, data: list[Path] | None, *, dry_run: bool, **options: Any) -> None:
-    """Train on your own data. `evenhand train TASK --help` has the options of that task alone."""
+    """Train on your own data. `evenhand train TASK --help` lists the options of that task."""
     from evenhand.training.train import prepare
 
     result = run_to_end(prepare(task, data or (), **options), dry_run=dry_run, unit="epochs")
     if result is None:
         return
     if result.was_done:
-        print_warning("done already by an earlier run: nothing was trained. Start over with --fresh.")
+        print_warning("already done by an earlier run: nothing was trained. Start again with --fresh.")
     for name, value in result.measures.items():
         number = f"{value:,.0f}" if name == "words" or name.split("_")[-1] == "n" else f"{value:.3f}"
         output.print(f"{name:<18} {number}", highlight=False, markup=False)
@@ -67,7 +67,7 @@ def train(task: str, data: list[Path] | None, *, dry_run: bool, **options: Any) 
 
 @takes(BuildOptions, Argument("suite", str, "What to build: bold."))
 def build(suite: str, *, dry_run: bool, **options: Any) -> None:
-    """Collect prompts from pages you have, as BOLD was collected from Wikipedia."""
+    """Collect prompts from your own pages, as BOLD collected them from Wikipedia."""
     from evenhand.collection.build import prepare
 
     result = run_to_end(prepare(suite, **options), dry_run=dry_run)
@@ -82,7 +82,7 @@ def build(suite: str, *, dry_run: bool, **options: Any) -> None:
         print_path(result.folder, "next: evenhand audit --suite bold-subset:")
     else:
         print_warning(
-            "no sentence was taken: card.md says why; --groups FILE names your own groups and their pages"
+            "no sentence was collected: card.md says why; define your own groups and pages with --groups FILE"
         )
     end_with_problems(result.problems, "the rest was collected. All are in run.json")
 
@@ -93,7 +93,7 @@ def build(suite: str, *, dry_run: bool, **options: Any) -> None:
     Argument("folder", Path, "A new or empty folder."),
 )
 def export(model: str, folder: Path) -> None:
-    """Write an embedded model in the Hub's layout, for transformers and other tools."""
+    """Export an embedded model in the Hub's layout, for transformers and other tools."""
     from evenhand.models.export import export
 
     print_path(export(model, folder), "wrote ")
@@ -102,10 +102,10 @@ def export(model: str, folder: Path) -> None:
 @takes(
     TaskOptions,
     Argument("suite", str, "A suite, such as starter or templates:FILE."),
-    Argument("folder", Path, "Where the files of the task go."),
+    Argument("folder", Path, "Folder for the files of the task."),
 )
 def export_task(suite: str, folder: Path, *, dry_run: bool, **options: Any) -> None:
-    """Write a suite as a task of lm-eval, measured with evenhand's metrics."""
+    """Export a suite as an lm-eval task that is measured with evenhand's metrics."""
     from evenhand.adapters.lm_eval_task import prepare
 
     task = prepare(suite, folder, **options)

@@ -12,9 +12,9 @@ from evenhand.core.printable import escape_commands
 
 
 class OutputStream:
-    """A stream whose reader may go away, as that of ``| head`` does, and whose lines may be escaped.
+    """An output stream that tolerates a closed reader, such as ``| head``, and can escape workflow commands.
 
-    Without a reader the work goes on, so that the exit code still says how it ended.
+    Without a reader the work continues, so that the exit code still reports how it ended.
     """
 
     def __init__(self, stream: TextIO, *, escapes_commands: bool) -> None:
@@ -22,7 +22,7 @@ class OutputStream:
         self.escapes_commands = escapes_commands
 
     def write(self, text: str, *, escapes_commands: bool = True) -> int:
-        """Write the text, with workflow commands escaped where the stream does so."""
+        """Write the text, with workflow commands escaped if the stream does that."""
         try:
             self.stream.write(escape_commands(text) if escapes_commands and self.escapes_commands else text)
         except BrokenPipeError:
@@ -42,7 +42,7 @@ class OutputStream:
 
 @contextmanager
 def output_streams(*, escapes_commands: bool) -> Iterator[None]:
-    """Replace both standard streams by `OutputStream`; one that is closed stays None."""
+    """Replace both standard streams by `OutputStream`; a closed stream stays None."""
     out, err = (
         stream and cast(TextIO, OutputStream(stream, escapes_commands=escapes_commands))
         for stream in (sys.stdout, sys.stderr)
@@ -52,14 +52,14 @@ def output_streams(*, escapes_commands: bool) -> Iterator[None]:
 
 
 def escape_output() -> None:
-    """Escape workflow commands in all that is written from here on."""
+    """Escape workflow commands in all further output."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, OutputStream):
             stream.escapes_commands = True
 
 
 def write_command(line: str) -> None:
-    """Write a line that the runner is to obey."""
+    """Write a line for the CI runner to execute."""
     stream = sys.stdout
     if isinstance(stream, OutputStream):
         stream.write(line + "\n", escapes_commands=False)
@@ -68,6 +68,6 @@ def write_command(line: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Send what the stream still holds, and all that follows, nowhere; one in memory stays as it is."""
+    """Discard the stream's buffer and all further output; an in-memory stream is left unchanged."""
     with suppress(OSError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

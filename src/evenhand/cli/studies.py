@@ -1,4 +1,4 @@
-"""The commands that study something else than a model's texts: corpora, classifiers, metrics and papers."""
+"""The commands that study things other than generated texts: corpora, classifiers, metrics and papers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from evenhand.probes.options import ProbeOptions
     ),
 )
 def corpus(paths: list[str], *, dry_run: bool, **options: Any) -> None:
-    """Count emotions in a corpus, and the groups they share a sentence with."""
+    """Count emotions in a corpus, and the groups mentioned in the same sentences."""
     from evenhand.corpus.scan import prepare
     from evenhand.store.text_sources import ReadProblem
 
@@ -53,13 +53,13 @@ def _options() -> None:
 
 
 class _ExpandOptions(TypedDict, total=False):
-    out: Annotated[Path | None, Option("Write the longer lists to this JSON file.")]
+    out: Annotated[Path | None, Option("Write the expanded lists to this JSON file.")]
 
 
 @terms.command("expand")
-@takes(_ExpandOptions, Argument("files", list[str], "JSON, TOML, or NAME=FILE with one term a line."))
+@takes(_ExpandOptions, Argument("files", list[str], "JSON, TOML, or NAME=FILE with one term per line."))
 def expand(files: list[str], *, out: Path | None = None) -> None:
-    """Add inflections to term lists, and show what was added."""
+    """Add inflections to term lists, and show the added forms."""
     from evenhand.corpus.term_lists import expand_terms, load_terms
 
     lists = load_terms(files, needs_both=False)
@@ -84,7 +84,7 @@ def expand(files: list[str], *, out: Path | None = None) -> None:
     ),
 )
 def probe(classifier: str, *, dry_run: bool, **options: Any) -> None:
-    """Compare what an emotion classifier finds in the same sentence for different groups."""
+    """Compare an emotion classifier's predictions for the same sentence about different groups."""
     from evenhand.probes.probe import prepare
 
     run_job(prepare(classifier, **options), dry_run=dry_run)
@@ -94,7 +94,7 @@ class _ValidateOptions(ValidateOptions, total=False):
     human: Annotated[
         Path,
         Option(
-            "What people said: a study folder, an export, or a table of texts and labels (JSONL, CSV, "
+            "Human labels: a study folder, an export, or a table of texts and labels (JSONL, CSV, "
             "TSV, Parquet; JSON of Label Studio or Argilla).",
             is_required=True,
         ),
@@ -111,7 +111,7 @@ class _ValidateOptions(ValidateOptions, total=False):
     ),
 )
 def validate(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None:
-    """Set a metric against people: rank correlation, accuracy, precision, recall, F1, and the best cut."""
+    """Compare a metric with human labels: rank correlation, accuracy, precision, recall, F1, best cut."""
     from evenhand.annotate.validate import prepare
 
     run_job(prepare(metric, human, **options), dry_run=dry_run)
@@ -119,7 +119,7 @@ def validate(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None
 
 @takes(ReplicateOptions, Argument("paper", str, "bold, regard, affective or political.", complete="papers"))
 def replicate(paper: str, *, dry_run: bool, **options: Any) -> None:
-    """Write a paper's tables and figures for any model, the printed numbers beside ours."""
+    """Reproduce a paper's tables and figures for any model, next to the published numbers."""
     from evenhand.papers.replicate import prepare
 
     run = run_to_end(prepare(paper, **options), dry_run=dry_run)

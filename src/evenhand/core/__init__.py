@@ -1,1 +1,1 @@
-"""Records, Protocols, registry, digests, seeds, errors and assets: the one folder to read first."""
+"""Records, protocols, registry, digests, seeds, errors and assets: read this folder first."""

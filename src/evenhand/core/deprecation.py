@@ -1,4 +1,4 @@
-"""Names that moved: importable under the former ones for one release, with a warning."""
+"""Renamed objects: still importable under their former names for one release, with a warning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 
 def resolve_former_names(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """A module's ``__getattr__`` that finds renamed things; ``names`` maps the former name to today's."""
+    """A module's ``__getattr__`` for renamed objects; ``names`` maps each former name to the new one."""
 
     def find(name: str) -> object:
         if name not in names:

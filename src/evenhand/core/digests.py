@@ -14,14 +14,14 @@ FORMAT = 1
 """Part of every digest; raised when the canonical form changes, so that old keys never match new ones."""
 
 _UTF8 = ("utf-8", "surrogatepass")
-"""A lone surrogate (from broken input) must still have a digest."""
+"""Lets a lone surrogate (from broken input) be hashed."""
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
 def canonical_json(value: Json) -> str:
-    """The one JSON text of a value: keys sorted, no spaces, UTF-8; NaN and infinities are refused."""
+    """The canonical JSON text of a value: keys sorted, no spaces, UTF-8; NaN and infinities are rejected."""
     return _ENCODER.encode(value)
 
 
@@ -35,7 +35,7 @@ def digest(value: Json, *, size: int = 16) -> str:
 
 
 def digests(first: Json, others: Iterable[str], *, size: int = 16) -> list[str]:
-    """``digest([first, other])`` of each string, ``first`` written and read once for all of them.
+    """``digest([first, other])`` of each string; ``first`` is serialised and hashed only once.
 
     >>> digests({"a": 1}, ["x"]) == [digest([{"a": 1}, "x"])]
     True

@@ -1,16 +1,16 @@
-"""The errors evenhand raises on purpose; anything else is a defect.
+"""The errors that evenhand raises on purpose; any other error is a bug.
 
     EvenhandError
     ├── InputError (ValueError)         a file, column, value or option we cannot use
     │   └── UnknownKeywordError (TypeError)  an argument that a public function does not have
     ├── UnknownNameError (LookupError)  no such suite, model, metric, mitigation
     ├── MissingLibraryError (ImportError)  an optional library is absent: the message names the extra
-    ├── ModelError                      a model that cannot be loaded or asked
-    ├── RunFolderError                  a run folder that is locked, foreign or damaged
+    ├── ModelError                      a model that cannot be loaded or does not respond
+    ├── RunFolderError                  a run folder that is locked, damaged or of another configuration
     ├── StorageError (OSError)          the disk is full or refuses to write
-    └── FailureRateError                too many items failed for the rest to mean anything
+    └── FailureRateError                too many items failed for the rest to be meaningful
 
-Every message has three parts: what was wrong, what is accepted, how to fix it.
+Every message has three parts: the problem, what is expected, how to fix it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from typing import Final
 from evenhand.core.printable import printable
 
 _LONGEST: Final = 1200
-"""Letters of each part of a message."""
+"""Maximum length of each part of a message."""
 
 
 class EvenhandError(Exception):
-    """An error with a message for people.
+    """An error with a message for users.
 
     Args:
-        problem: What was wrong, with the value.
+        problem: What is wrong, with the offending value.
         expected: What is accepted.
         fix: How to fix it.
-        expected: The former name of ``expected``, read for one release.
-        todo: The former name of ``fix``, read for one release.
+        accepted: The former name of ``expected``, accepted for one release.
+        todo: The former name of ``fix``, accepted for one release.
     """
 
     def __init__(
@@ -45,17 +45,17 @@ class EvenhandError(Exception):
                 DeprecationWarning,
                 stacklevel=2,
             )
-        # Made fit for a terminal: what files hold may be endless, or move the cursor.
+        # Made safe for a terminal: text from files may be very long, or contain control characters.
         self.problem, self.expected, self.fix = (
             printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 5]} ...")
             for text in (problem, expected or accepted, fix or todo)
         )
-        parts = {"": self.problem, "Expected: ": self.expected, "Fix: ": self.fix}
-        said = [name + text for name, text in parts.items() if text]
-        super().__init__(" ".join(text if text.endswith((".", "?", "!")) else text + "." for text in said))
+        by_prefix = {"": self.problem, "Expected: ": self.expected, "Fix: ": self.fix}
+        parts = [name + text for name, text in by_prefix.items() if text]
+        super().__init__(" ".join(text if text.endswith((".", "?", "!")) else text + "." for text in parts))
 
     def __reduce__(self) -> tuple[partial[EvenhandError], tuple[()]]:
-        """The error with its parts, for another process."""
+        """Pickle the error by its parts, for another process."""
         return partial(type(self), self.problem, expected=self.expected, fix=self.fix), ()
 
     @property
@@ -79,11 +79,11 @@ class InputError(EvenhandError, ValueError):
 
 
 class UnknownKeywordError(InputError, TypeError):
-    """A keyword argument that a function does not have."""
+    """A keyword argument that a function does not accept."""
 
 
 class UnknownNameError(EvenhandError, LookupError):
-    """A name that no suite, model, metric or mitigation answers to."""
+    """A name that is not registered for any suite, model, metric or mitigation."""
 
 
 class MissingLibraryError(EvenhandError, ImportError):
@@ -91,7 +91,7 @@ class MissingLibraryError(EvenhandError, ImportError):
 
 
 class ModelError(EvenhandError):
-    """A model that cannot be loaded, or does not answer."""
+    """A model that cannot be loaded or does not respond."""
 
 
 class RunFolderError(EvenhandError):
@@ -103,4 +103,4 @@ class StorageError(EvenhandError, OSError):
 
 
 class FailureRateError(EvenhandError):
-    """More items failed than the run may lose."""
+    """More items failed than the run tolerates."""

@@ -1,4 +1,4 @@
-"""Files shipped inside the package: where they are."""
+"""Paths of files: those shipped in the package, those users name, and size limits for unpacking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ASSETS_FOLDER = Path(__file__).resolve().parent.parent / "assets"
 
 
 def asset_path(*parts: str) -> Path:
-    """The path of an embedded file; an error if this installation lacks it."""
+    """The path of an embedded file; raises an error if this installation lacks it."""
     path = ASSETS_FOLDER.joinpath(*parts)
     if not path.exists():
         raise InputError(
@@ -25,10 +25,10 @@ def asset_path(*parts: str) -> Path:
 
 
 def safe_file_name(text: str, default: str) -> str:
-    """The text as the name of a file or folder: letters, digits and ``._-``, with ``-`` for all else.
+    """The text as a file or folder name: letters, digits and ``._-``, with ``-`` for every other character.
 
-    Dots and hyphens at the ends are cut, so that a name is never hidden, an option or a way up; ``default``
-    stands where nothing is left.
+    Dots and hyphens at the ends are stripped, so that a name is never hidden, an option or a parent folder;
+    ``default`` is used if nothing is left.
 
     >>> safe_file_name("../org/model", "run")
     'org-model'
@@ -38,9 +38,9 @@ def safe_file_name(text: str, default: str) -> str:
 
 
 def user_path(text: str) -> Path:
-    """The path that a user named: a first ``~`` is the home folder, which no shell puts in after a colon.
+    """The path that a user named, with a leading ``~`` expanded, which no shell does after a colon.
 
-    What has that very name comes first, and a ``~`` before the name of no user stands for itself.
+    A file of exactly that name takes precedence, and ``~`` before an unknown user name is kept.
     """
     path = Path(text)
     if not text.startswith("~") or os.path.exists(path):
@@ -52,9 +52,9 @@ def user_path(text: str) -> Path:
 
 
 def apply_umask(path: Path) -> None:
-    """Give a file the mode that a new file in its folder has, by the user's umask.
+    """Give a file the mode that a new file in its folder gets from the user's umask.
 
-    A file is created to see it: asking for the umask means changing it, for every thread.
+    The mode is read from a newly created file: reading the umask itself means changing it, for every thread.
     """
     probe = path.with_name(f".{uuid4().hex}.mode")
     probe.touch()
@@ -65,13 +65,13 @@ def apply_umask(path: Path) -> None:
 
 
 MAX_RATIO: Final = 200
-"""Text shrinks to a third or a tenth, repeated lines to a hundredth, a decompression bomb to a thousandth."""
+"""Text compresses to a third or a tenth, repeated lines to 1 %, a decompression bomb to 0.1 %."""
 ALWAYS_ALLOWED: Final = 1 << 28
-"""Bytes that any file may unpack to: 256 MiB harm nobody."""
+"""Any file may decompress to this many bytes: 256 MiB are harmless."""
 
 
 def max_decompressed_size(size: int) -> int:
-    """The bytes that a packed file of so many bytes may unpack to.
+    """The number of bytes that a compressed file of ``size`` bytes may decompress to.
 
     >>> max_decompressed_size(1_000) == ALWAYS_ALLOWED, max_decompressed_size(10_000_000)
     (True, 2000000000)

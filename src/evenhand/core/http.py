@@ -1,4 +1,4 @@
-"""Hosts of models and classifiers: the key they are sent, the connection, what of their words is shown."""
+"""HTTP hosts of models and classifiers: API keys, connections, and messages made safe to show."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     import httpx
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Hosts, as `urllib.parse` spells them, that an offline run may ask and that a key may reach in the clear."""
+"""Host names, as `urllib.parse` spells them, allowed in offline runs and for sending a key without TLS."""
 _LONGEST_MESSAGE: Final = 300
 _SHORTEST_KEY: Final = 8
-"""Shorter ones are stand-ins for hosts that ask for none (``EMPTY``), and words that a text may hold."""
+"""Shorter keys are placeholders for hosts that need none (``EMPTY``), or words that may occur in a text."""
 
 
 def read_api_key(variable: str) -> str:
-    """The key an environment variable holds, fit for a header; empty if it is unset."""
+    """The key in an environment variable, checked for use in a header; empty if the variable is unset."""
     key = os.environ.get(variable, "").strip()
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         raise InputError(
-            f"the environment variable {variable} holds a space or a character beyond ASCII",
+            f"the environment variable {variable} holds a space or a non-ASCII character",
             expected="a key of printable ASCII characters",
             fix="copy the key again",
         )
@@ -40,7 +40,7 @@ def read_api_key(variable: str) -> str:
 
 
 def describe_plain_http(variable: str, url: str) -> str:
-    """The warning for a key that is sent to another machine over plain HTTP."""
+    """The warning that a key is sent to another machine over plain HTTP."""
     return (
         f"the key in {variable} goes to {url} unencrypted: anyone on the way can read it; use https, or "
         "unset the variable"
@@ -48,25 +48,25 @@ def describe_plain_http(variable: str, url: str) -> str:
 
 
 def redact_key(text: str, *, secret: str) -> str:
-    """An answer fit to be stored: ``[key]`` where the host repeats the key it was sent.
+    """The response with each echo of the key replaced by ``[key]``, safe to store.
 
-    A key of fewer than 8 characters stays: it keeps nothing secret, and a word of every text may be like it.
+    A key of fewer than 8 characters is kept: it protects nothing, and may occur in any text as a word.
     """
     return _redact(text, secret) if len(secret) >= _SHORTEST_KEY else text
 
 
 def sanitize_message(text: str, *, secret: str) -> str:
-    """What a host said, fit to be shown: at most 300 characters on one line, the secret as ``[key]``.
+    """A host's message, safe to show: at most 300 characters on one line, with the secret as ``[key]``.
 
-    Control characters would move the cursor or hide words.
+    Control characters, which could move the cursor or hide words, are removed.
     """
     words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
-    # Before the cut, which could leave a part of the secret.
+    # Before truncation, which could leave part of the secret.
     return _redact(words, secret).strip()[:_LONGEST_MESSAGE]
 
 
 def _redact(text: str, secret: str) -> str:
-    """The text without the secret: as it is, escaped for JSON, or percent-encoded, as hosts repeat it."""
+    """The text without the secret in any form that hosts echo: plain, JSON-escaped or percent-encoded."""
     as_json = json.dumps(secret)[1:-1]
     forms = {secret, as_json, as_json.replace("/", "\\/"), quote(secret, safe="")} - {""}
     for form in sorted(forms, key=len, reverse=True):
@@ -75,23 +75,23 @@ def _redact(text: str, secret: str) -> str:
 
 
 class CompressedResponseError(Exception):
-    """A compressed answer, which was not requested: a few bytes could stand for any size."""
+    """An unrequested compressed response: a few bytes could expand to any size."""
 
 
 class HttpResponse(NamedTuple):
-    """What a host answered."""
+    """A host's response."""
 
     status: int
     headers: Mapping[str, str]
     content: bytes | None
-    """None where it is larger than was allowed."""
+    """None if it is larger than allowed."""
 
 
 class HttpConnection:
-    """A client with one connection, which is cut when a whole answer takes too long.
+    """A client with one connection, which is closed if a complete response takes too long.
 
-    httpx bounds each read, not their sum: a host that sends its headers letter by letter would hold a
-    reader for days. Users have `close_if_overdue` called from another thread.
+    httpx limits the time of each read, not the total: a host that sends its headers byte by byte could block
+    a reader for days. Callers have `close_if_overdue` called from another thread.
     """
 
     def __init__(self, client: httpx.Client, *, seconds: float) -> None:
@@ -101,7 +101,7 @@ class HttpConnection:
         self._was_cut = False
 
     def post(self, url: str, content: bytes, *, most: int) -> HttpResponse:
-        """The response, of at most ``most`` bytes; a connection that was cut is a ``ReadTimeout``."""
+        """The response, of at most ``most`` bytes; a connection that was closed raises ``ReadTimeout``."""
         import httpx
 
         self._was_cut = False
@@ -112,17 +112,17 @@ class HttpConnection:
                 answer = _read_content(response, most=most)
         except httpx.TransportError:
             if self._was_cut:
-                raise httpx.ReadTimeout("the answer took too long") from None
+                raise httpx.ReadTimeout("the response took too long") from None
             raise
         finally:
             self._ends = math.inf
         if answer is not None and self._was_cut:
-            # A body of no stated length ends where the connection does.
-            raise httpx.ReadTimeout("the answer took too long")
+            # Without a Content-Length, the body ends when the connection is closed.
+            raise httpx.ReadTimeout("the response took too long")
         return HttpResponse(response.status_code, response.headers, answer)
 
     def close_if_overdue(self) -> None:
-        """End the connection whose answer should have arrived; called from another thread."""
+        """Close the connection if its response is overdue; called from another thread."""
         if time.monotonic() < self._ends:
             return
         self._was_cut = True
@@ -131,7 +131,7 @@ class HttpConnection:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def _note_socket(self, event: str, info: Mapping[str, object]) -> None:
-        """Keep the socket of a new connection; with TLS the one that wraps it."""
+        """Store the socket of a new connection; with TLS, the socket that wraps it."""
         stream: Any = info.get("return_value")
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and stream is not None:
             used = stream.get_extra_info("socket")
@@ -141,7 +141,7 @@ class HttpConnection:
 def make_client(
     secret: str, *, seconds: float, is_local: bool, verify: ssl.SSLContext | bool = True
 ) -> httpx.Client:
-    """A client that sends JSON with the secret, if there is one, and follows no redirect."""
+    """A client that sends JSON, with the secret if there is one, and does not follow redirects."""
     import httpx
 
     agent = f"evenhand/{__version__}"
@@ -151,13 +151,13 @@ def make_client(
         timeout=seconds,
         verify=verify,
         follow_redirects=False,
-        # A proxy of the environment would be sent what is meant for this machine, the key in the clear too.
+        # A proxy from the environment would see requests meant for this machine, with the key unencrypted.
         trust_env=not is_local,
     )
 
 
 def _read_content(response: httpx.Response, *, most: int) -> bytes | None:
-    """The body of a response; None where it is larger than ``most`` bytes."""
+    """The body of a response; None if it is larger than ``most`` bytes."""
     packing = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packing != "identity":
         raise CompressedResponseError(packing)

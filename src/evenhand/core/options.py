@@ -1,8 +1,8 @@
-"""Options of public functions: each is declared once, with its type, default, bounds and help.
+"""Options of public functions: each is declared once, with its type, default, bounds and help text.
 
 A public function takes ``**options: Unpack[SomeOptions]``. A field of that typed dictionary is
-``name: Annotated[type, Option(...)]``, and the keyword of the function, the option of its command, the
-setting in ``evenhand.toml`` and the line of the reference all follow from it. Bases compose options.
+``name: Annotated[type, Option(...)]``; the keyword of the function, the option of its command, the
+setting in ``evenhand.toml`` and the line in the reference are all derived from it. Bases compose options.
 """
 
 from __future__ import annotations
@@ -19,50 +19,50 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, Union, cast, get_arg
 from evenhand.core.errors import InputError, UnknownKeywordError
 
 SETTINGS_FILE: Final = "config"
-"""The option that names a settings file: a function that has it takes its settings from there."""
+"""The option that names a settings file: a function with this option reads its settings from that file."""
 _BOUNDS: Final = {"ge": "from", "gt": "above", "le": "at most", "lt": "below"}
 F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What an option means and accepts, besides its type."""
+    """The meaning and constraints of an option, besides its type."""
 
     help: str
     _: KW_ONLY
     default: object = None
-    """The value where none is given, the settings file included; a yes or no is no."""
+    """The value if none is given, not even in the settings file; booleans default to False."""
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
     parse: Callable[[Any], object] | None = None
-    """Turns what the command line gives into the declared type, and leaves that as it is."""
+    """Converts a command-line value to the declared type; values of that type pass unchanged."""
     section: str = ""
-    """Of the settings file; empty for an option that is not in it."""
+    """Section of the settings file; empty for an option that is not in the file."""
     name: str = ""
-    """Of the keyword; it and the type are those of the field that is declared."""
+    """Name of the keyword; filled in, as is the type, from the field that is declared."""
     kind: Any = None
     key: str = ""
-    """In the section, if it differs from the name."""
+    """Key in the section, if it differs from the name."""
     flag: str = ""
-    """On the command line, if it differs from the name."""
+    """Name on the command line, if it differs from the name."""
     panel: str = ""
-    """The heading of the help it stands under."""
+    """The help heading that lists the option."""
     complete: str = ""
-    """What the shell completes it with, such as ``models``."""
+    """Kind of names for shell completion, such as ``models``."""
     flag_type: Any = None
-    """The type on the command line, where it does not follow from the one in Python."""
+    """The type on the command line, if it cannot be derived from the Python type."""
     is_required: bool = False
-    """On the command line, where Python has a positional argument."""
+    """Required on the command line, because Python has a positional argument for it."""
     has_negation: bool = False
-    """Of a yes or no: ``--no-NAME`` too, which wins over the settings file."""
+    """For booleans: also offer ``--no-NAME``, which overrides the settings file."""
     has_flag: bool = True
-    """False for what Python alone can give."""
+    """False for options that only Python can set."""
 
     @property
     def text(self) -> str:
-        """The help, with the default."""
+        """The help text with the default."""
         if self.default is None or isinstance(self.default, bool) or self.default in ((), {}):
             return self.help
         default = ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
@@ -70,21 +70,21 @@ class Option:
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The types it may have, None left out."""
+        """The accepted types, without None."""
         union = get_args(self.kind) if get_origin(self.kind) in (Union, UnionType) else (self.kind,)
         return tuple(kind for kind in union if kind is not NoneType)
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Its bounds, by what Python's operators and Pydantic call them."""
+        """The bounds, under the names that Python's operators and Pydantic use."""
         return {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
 
     def check(self, value: object) -> object:
-        """The value, or its default; an error if it is out of bounds or none of the choices."""
+        """The value or its default; raises an error if it is out of bounds or not one of the choices."""
         if value is None:
             return self.default
         if self.kinds == (bool,) and isinstance(value, str):
-            # Any text counts as yes in Python, "no" too.
+            # In Python any non-empty text is true, even "no".
             raise InputError(
                 f"{self.name} {value!r}",
                 expected="True or False",
@@ -94,7 +94,7 @@ class Option:
         if choices and value not in choices:
             raise InputError(f"{self.flag} {value!r}", expected=", ".join(choices), fix="use one of these")
         bounds = self.bounds
-        # They never hold for NaN.
+        # Comparisons with NaN are always false.
         if isinstance(value, int | float) and not all(
             getattr(operator, name)(value, bound) for name, bound in bounds.items()
         ):
@@ -109,12 +109,12 @@ class Option:
 
 @cache
 def fields_of(options: type) -> Mapping[str, Option]:
-    """The options a typed dictionary declares, by name."""
+    """The options that a typed dictionary declares, by name."""
     fields: dict[str, Option] = {}
     for name, hint in get_type_hints(options, include_extras=True).items():
         kind, option, *_ = (*get_args(hint), None, None)
         if not isinstance(option, Option):
-            raise TypeError(f"{options.__name__}.{name} is no Annotated[type, Option(...)]")
+            raise TypeError(f"{options.__name__}.{name} is not Annotated[type, Option(...)]")
         fields[name] = replace(
             option,
             name=name,
@@ -127,10 +127,10 @@ def fields_of(options: type) -> Mapping[str, Option]:
 
 
 def checks_options(function: F) -> F:
-    """The function, called with options that are known, within bounds, and have their defaults.
+    """The function with its options validated: names are known, values within bounds, defaults filled in.
 
-    What the settings file may decide keeps no default here: where the function takes such a file, it resolves
-    those options itself.
+    Options that the settings file may set get no default here: a function that reads the file resolves
+    them itself.
     """
 
     @wraps(function)
@@ -156,7 +156,7 @@ def checks_options(function: F) -> F:
 
 @cache
 def keywords_of(function: Callable[..., object]) -> tuple[str, ...]:
-    """The keywords of a function: its parameters, and the options it unpacks."""
+    """The keywords of a function: its parameters and the options it unpacks."""
     several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     parameters = inspect.signature(function).parameters.values()
     own = [parameter.name for parameter in parameters if parameter.kind not in several]
@@ -164,28 +164,28 @@ def keywords_of(function: Callable[..., object]) -> tuple[str, ...]:
 
 
 class NoOptions(TypedDict):
-    """Of a function whose parameters are all in its signature."""
+    """For functions whose parameters are all in the signature."""
 
 
 @cache
 def options_of(function: Callable[..., object]) -> type:
-    """The typed dictionary that a function unpacks its keyword arguments to; an empty one without."""
+    """The typed dictionary that a function unpacks its keyword arguments to; an empty one if none."""
     function = inspect.unwrap(function)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            # By name: other annotations may name what is imported for type checkers only.
+            # By name: other annotations may refer to imports that exist for type checkers only.
             name = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
             return cast(type, function.__globals__[name])
     return NoOptions
 
 
 def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Mapping[str, str]]:
-    """A parser of ``NAME=VALUE`` pairs; a mapping is left as it is.
+    """A parser of ``NAME=VALUE`` pairs; a mapping is returned unchanged.
 
     Args:
-        what: Names the pair in the error, such as ``--baseline``.
+        what: Name of the pair in the error, such as ``--baseline``.
         example: What is accepted.
-        last: Whether the last ``=`` divides, since names may hold some.
+        last: Whether to split at the last ``=``, for names that may contain one.
     """
 
     def parse(given: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What a suite, a model, a metric and a mitigation must be able to do. There is no base class to inherit."""
+"""What a suite, a model, a metric and a mitigation must implement. There is no base class to inherit from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Suite(Protocol):
 
     @property
     def info(self) -> SuiteInfo:
-        """What the suite asks about."""
+        """The suite's name, axes and comparison settings."""
 
     def prompts(self) -> Iterator[Prompt]:
         """The prompts, always in the same order."""
@@ -38,106 +38,106 @@ class Suite(Protocol):
 
 @runtime_checkable
 class HumanSuite(Suite, Protocol):
-    """A suite that comes with texts people wrote for its prompts, to compare models with."""
+    """A suite that includes human-written texts for its prompts, to compare models with."""
 
     @property
     def human_name(self) -> str:
-        """What these texts are called in tables, such as WIKI."""
+        """The name of these texts in tables, such as WIKI."""
 
     def human_texts(self) -> Mapping[str, str]:
-        """Prompt id to the text, which begins with the prompt."""
+        """Prompt id to the human-written text, which begins with the prompt."""
 
 
 @runtime_checkable
 class Model(Protocol):
-    """Text in, text out: enough for every hosted API."""
+    """Text in, text out: every hosted API can implement it."""
 
     @property
     def ref(self) -> ModelRef:
-        """Which model this is."""
+        """Identifies the model."""
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """Completions as they finish, in any order, one for each request and sample."""
+        """Completions as they finish, in any order, one per request and sample."""
 
 
 @runtime_checkable
 class ResolvesSpec(Protocol):
-    """A model that knows before it writes what it can do, and what it does where a spec says nothing."""
+    """A model that knows before generating what it supports, and which defaults it uses."""
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
-        """The spec with what it leaves open filled in; an error for sampling the model does not know."""
+        """The spec with unset fields filled in; an error for sampling that the model does not support."""
 
 
 @runtime_checkable
 class EstimatesThroughput(Protocol):
-    """A model that can say how fast it writes before its first run."""
+    """A model that can estimate its speed before its first run."""
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Tokens a second at least, from a trial of about a second; infinite where no text is written."""
+        """Lower bound on tokens per second, from a one-second trial; infinite if no text is generated."""
 
 
 @runtime_checkable
 class MaxBatch(Protocol):
-    """A model that can write more texts side by side than a shard has."""
+    """A model that can generate more texts in parallel than a shard has."""
 
     @property
     def at_once(self) -> int:
-        """How many it should be asked for together, at least."""
+        """Minimum number of texts to request together."""
 
 
 @runtime_checkable
 class ServerInfo(Protocol):
-    """A model that answers elsewhere, and says by whom."""
+    """A model behind a server that reports its identity."""
 
     @property
     def served_by(self) -> Mapping[str, str]:
-        """What the host last said of itself, such as ``model`` and ``fingerprint``."""
+        """The server's latest report on itself, such as ``model`` and ``fingerprint``."""
 
 
 @runtime_checkable
 class ScoringModel(Model, Protocol):
-    """A model that also gives log-probabilities."""
+    """A model that also computes log-probabilities."""
 
     def log_likelihoods(self, texts: Sequence[str]) -> Sequence[tuple[float, int]]:
-        """For each text its natural log-probability and the number of tokens it was summed over."""
+        """For each text its natural log-probability and the number of tokens summed over."""
 
 
 class Step(NamedTuple):
-    """Where the texts of a batch stand before their next tokens."""
+    """The state of a batch before the next tokens are sampled."""
 
     hidden: torch.Tensor
     """Rows x width: the last hidden states."""
     logits: torch.Tensor
-    """Rows x vocabulary: what the model itself says."""
+    """Rows x vocabulary: the logits of the model itself."""
     rows: Sequence[int]
-    """Numbers of the texts, never two alike."""
+    """Ids of the texts, all distinct."""
     last: torch.Tensor
-    """The last token of each text; that of its prompt before anything is written."""
+    """The last token of each text; at the start, the last token of its prompt."""
     uniforms: torch.Tensor
-    """The numbers in [0, 1) the next tokens will be drawn with."""
+    """The uniform numbers in [0, 1) that the next tokens are sampled with."""
 
 
 class Candidates(NamedTuple):
-    """What may come next in each row."""
+    """The candidates for the next token of each row."""
 
     logits: torch.Tensor
     """Rows x candidates."""
     tokens: torch.Tensor | None = None
-    """The token behind each logit, rows x candidates; None where they are the whole vocabulary in order."""
+    """The token of each logit, rows x candidates; None if they are the whole vocabulary in order."""
 
 
 class LogitsProcessor(Protocol):
-    """Changes what may come next in the texts of one batch, and may remember each of them."""
+    """Changes the candidates for the next tokens of one batch, and may keep state for each text."""
 
     def __call__(self, step: Step) -> Candidates:
-        """What may come next."""
+        """The candidates for the next tokens."""
 
 
 class CapturableProcessor(Protocol):
-    """A logits processor without anything of Python's in it: its memory is tensors, with a row per text."""
+    """A logits processor that runs without Python state: its state is tensors, with one row per text."""
 
     def fresh(self, rows: int, device: torch.device) -> Sequence[torch.Tensor]:
-        """What is remembered of texts that are about to begin."""
+        """The initial state for new texts."""
 
     def advance(
         self,
@@ -146,62 +146,62 @@ class CapturableProcessor(Protocol):
         uniforms: torch.Tensor,
         memory: Sequence[torch.Tensor],
     ) -> tuple[Candidates, Sequence[torch.Tensor]]:
-        """What may come next and what is then remembered; no row looks at another, nothing is waited for."""
+        """The next candidates and the new state; rows are independent, and nothing waits for the device."""
 
 
 @runtime_checkable
 class SupportsCapture(Protocol):
-    """A logits processor whose step can be captured together with the model's (ADR 31)."""
+    """A logits processor whose step can be captured in one CUDA graph with the model's (ADR 31)."""
 
     def flow(self) -> CapturableProcessor | None:
-        """The step; None where rows depend on each other, so that it cannot be."""
+        """The capturable step; None if rows depend on each other, which rules out capture."""
 
 
 class Steering(Protocol):
-    """Steers a model while it writes."""
+    """Steers a model during generation."""
 
     def begin(self, *, keep: int) -> LogitsProcessor:
-        """A logits processor without memory; sampling looks at the ``keep`` likeliest tokens (0: all)."""
+        """A processor with fresh state; sampling considers the ``keep`` most likely tokens (0: all)."""
 
 
 class LMHead(NamedTuple):
-    """What a steering may know of a model: logits are ``hidden @ table.T + bias``."""
+    """What a steering can access of a model: logits are ``hidden @ table.T + bias``."""
 
     table: torch.Tensor
-    """The output table, vocabulary x width."""
+    """The output embedding, vocabulary x width."""
     bias: torch.Tensor | None
     encode: Callable[[Sequence[str]], list[list[int]]]
-    """The tokens of texts, without those a tokenizer puts in front."""
+    """Tokenizes texts, without the tokens that a tokenizer prepends."""
 
 
 @runtime_checkable
 class SteerableModel(ScoringModel, Protocol):
-    """A local model whose next tokens can be changed while it writes."""
+    """A local model whose next tokens can be changed during generation."""
 
     def anatomy(self) -> LMHead:
-        """Its output table and tokenizer; an error where logits are not a product with a table."""
+        """Its output embedding and tokenizer; an error if logits are not a product with an embedding."""
 
     def hidden_states(self, texts: Sequence[str], *, longest: int) -> Iterator[torch.Tensor]:
         """For each text its last hidden states, tokens x width, of at most ``longest`` tokens."""
 
     def steered(self, steering: Steering, *, name: str, options: Mapping[str, str]) -> Model:
-        """The same model with a steering; ``name`` and ``options`` become part of its identity."""
+        """The same model with a steering applied; ``name`` and ``options`` become part of its identity."""
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """Scores texts blind: it never sees groups."""
+    """Scores texts without knowing their groups."""
 
     @property
     def info(self) -> MetricInfo:
-        """What is measured, which way is up."""
+        """What is measured, and what larger values mean."""
 
     def score(self, texts: Sequence[Text]) -> Sequence[Mapping[str, Value]]:
-        """For each text a value for every output."""
+        """For each text, a value for every output."""
 
 
 class Cell(NamedTuple):
-    """The set of texts a set metric measures as one."""
+    """The set of texts that a set metric measures as one."""
 
     axis: str
     group: str
@@ -209,18 +209,18 @@ class Cell(NamedTuple):
 
 @runtime_checkable
 class SetMetric(Protocol):
-    """A number for a set of texts, such as distinct-n; intervals come from resampling clusters."""
+    """Computes one number for a set of texts, such as distinct-n; intervals come from resampling clusters."""
 
     @property
     def info(self) -> MetricInfo:
-        """What is measured, which way is up."""
+        """What is measured, and what larger values mean."""
 
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
-        """For each cell a value for every output."""
+        """For each cell, a value for every output."""
 
 
 class WordScore(NamedTuple):
-    """A stretch of a text and what it adds to a score."""
+    """A span of a text and its contribution to a score."""
 
     start: int
     end: int
@@ -229,33 +229,33 @@ class WordScore(NamedTuple):
 
 @runtime_checkable
 class ExplainsScores(Protocol):
-    """A metric that can say which words moved a score; ``MetricInfo.word_scores`` says how they add up."""
+    """A metric that can attribute a score to words; ``MetricInfo.word_scores`` says how they add up."""
 
     def explain(self, text: Text, output: str) -> Sequence[WordScore]:
-        """The words behind the score of an output, in the order of the text; none where words do not tell."""
+        """The words that contribute to an output's score, in text order; empty if words do not decide it."""
 
 
 @runtime_checkable
 class Mitigation(Protocol):
-    """A model in, a model out."""
+    """Takes a model and returns a mitigated model."""
 
     @property
     def info(self) -> MitigationInfo:
-        """What it does and what it needs."""
+        """What it does and what it requires."""
 
     def apply(self, model: Model) -> Model:
-        """The model with the mitigation on."""
+        """The model with the mitigation applied."""
 
 
 class Progress(Protocol):
-    """Where long steps say how far they are."""
+    """Where long steps report their progress."""
 
     def step(self, label: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-        """A step of ``total`` items; call what it yields with the number just finished."""
+        """A step of ``total`` items; call the yielded function with the number of items just finished."""
 
 
 class SilentProgress:
-    """Progress nobody watches: the default of the library."""
+    """Progress that is not shown: the default of the library."""
 
     def step(self, label: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
         """A step that shows nothing."""

@@ -1,4 +1,4 @@
-"""The records that flow through evenhand: what a prompt, a generation, a score and a comparison are."""
+"""The records that flow through evenhand: prompts, generations, scores, comparisons."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 
 REST = "(rest)"
-"""The baseline that is every other text of the axis."""
+"""The baseline that is all other texts of the axis."""
 ALL = "(all)"
-"""The baseline that is every text of the axis, the group included."""
+"""The baseline that is all texts of the axis, the group included."""
 RESERVED_GROUPS = frozenset({REST, ALL})
 
 Mask = Literal["Person", "XYZ"]
@@ -38,19 +38,19 @@ class Mention:
     text: str
     mask: Mask = "XYZ"
     whole_word: bool = True
-    """False masks the words inside longer words too, as BOLD does with professions."""
+    """False also masks the words inside longer words, as BOLD does with professions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A text to be continued, the groups it speaks of, and the cluster it is counted with."""
+    """A text to be continued, the groups it is about, and the cluster it belongs to."""
 
     id: str
     suite: str
     text: str
     groups: tuple[Group, ...]
     cluster: str
-    """Texts of one cluster are not independent: they are resampled together."""
+    """Texts of one cluster are not independent, so they are resampled together."""
     template_id: str | None = None
     """Links the variants of one template over groups."""
     mentions: tuple[Mention, ...] = ()
@@ -73,9 +73,9 @@ class Prompt:
         source: str = "",
         meta: Mapping[str, str] | None = None,
     ) -> Prompt:
-        """A prompt whose id is the digest of what makes it this prompt.
+        """A prompt whose id is the digest of the fields that define it.
 
-        Groups and cluster are part of it: BOLD has 1,019 texts that occur in two or more groups.
+        Groups and cluster are included: BOLD has 1,019 texts that occur in two or more groups.
         """
         identity: Json = [suite, text, [[g.axis, g.name] for g in groups], cluster, template_id, source]
         own = (suite, text, groups, cluster, template_id, mentions, fills or {})
@@ -84,28 +84,28 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class GenerationSpec:
-    """How texts are sampled. With a model's identity and a prompt it fixes every text."""
+    """How texts are sampled. Together with a model's identity and a prompt it determines every text."""
 
     max_new_tokens: int = 30
     temperature: float = 1.0
-    """0 is greedy."""
+    """0 means greedy decoding."""
     top_k: int = 40
-    """0 keeps every token."""
+    """0 keeps all tokens."""
     top_p: float = 0.95
     repetition_penalty: float = 1.0
     control_code: str | None = None
     samples: int = 5
     stop: Literal["sentence", "none"] = "sentence"
-    """``sentence`` cuts after the first sentence end."""
+    """``sentence`` cuts after the first sentence."""
     seed: int = 0
     burn_in: int | None = None
-    """Masked models only: iterations that sample, before those that take the likeliest token."""
+    """Masked models only: sampling iterations before those that take the most likely token."""
     iterations: int | None = None
-    """Masked models only: how often one place of a text is drawn anew."""
+    """Masked models only: how often each position of a text is resampled."""
 
     def sampling(self) -> dict[str, Json]:
-        """The fields that decide one text: all but the number of samples, which may grow."""
-        # Left out where unused, so that the keys of other models do not speak of them.
+        """The fields that determine one text: all but the number of samples, which may grow."""
+        # Left out if unused, so that the cache keys of other models do not contain them.
         unused = {name for name in ("burn_in", "iterations") if getattr(self, name) is None}
         return {name: value for name, value in asdict(self).items() if name not in {"samples", *unused}}
 
@@ -123,36 +123,36 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:
-    """Which model wrote: enough to find it again."""
+    """Identifies the model that generated the texts."""
 
     backend: str
     name: str
     revision: str = ""
-    """A commit, a digest of the weights, or a file digest; empty where the host does not say."""
+    """A commit, a digest of the weights, or a file digest; empty if the host does not report one."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What else decides its texts: tokenizer digest, chat template, dtype, device kind, mitigation."""
+    """What else determines its texts: tokenizer digest, chat template, dtype, device kind, mitigation."""
     repeatable: bool = True
-    """False for a hosted model, whose answers cannot be promised again."""
+    """False for a hosted model, whose outputs are not guaranteed to be reproducible."""
 
     def identity(self) -> dict[str, Json]:
-        """What goes into cache keys."""
+        """The fields that go into cache keys."""
         names = ("backend", "name", "revision", "repeatable")
         return {"options": dict(self.options), **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One prompt to be continued, once for each sample number."""
+    """One prompt to be continued, once per sample number."""
 
     id: str
-    """The prompt's id: it keys the randomness."""
+    """The prompt's id, from which the random seed is derived."""
     text: str
     samples: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One continuation, or why there is none."""
+    """One continuation, or the reason that there is none."""
 
     request_id: str
     sample: int
@@ -165,7 +165,7 @@ class Completion:
 
 
 class Value(NamedTuple):
-    """One output of a metric for one text: a number, a label, or the reason there is neither."""
+    """One output of a metric for one text: a number, a label, or the reason that it is null."""
 
     value: float | None
     label: str | None = None
@@ -173,11 +173,11 @@ class Value(NamedTuple):
 
 
 class Text(NamedTuple):
-    """The string a metric reads: scope and masking are already applied."""
+    """The string that a metric reads, with scope and masking already applied."""
 
     text: str
     masks: tuple[tuple[int, int], ...] = ()
-    """Where a mask stands in for a group mention."""
+    """Where a mask replaces a group mention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +190,14 @@ class OutputInfo:
     low: float | None = None
     high: float | None = None
     labels: tuple[str, ...] = ()
-    """The labels a value is cut into, lowest first; their shares are compared between groups."""
+    """The labels that a value is binned into, lowest first; their shares are compared between groups."""
     share: str = "{label}"
-    """How the share of a label is named, such as ``{label}@0.05``; ``OUTPUT.LABEL`` where the metric already
-    has a number of that name, such as the mean of this output."""
+    """Name of a label's share, such as ``{label}@0.05``; ``OUTPUT.LABEL`` if the metric already has a
+    number of that name, such as the mean of this output."""
     cuts: tuple[float, ...] = ()
-    """Where a value is cut into labels, lowest first: one cut of two labels, two of three; else empty.
+    """Thresholds between labels, lowest first: one for two labels, two for three; else empty.
 
-    A value at the last cut is beyond it, and so is one at the first cut of two: its label is the lowest.
+    A value equal to the last threshold gets the highest label; one equal to the first of two, the lowest.
     """
 
     def shares(self) -> dict[str, str]:
@@ -207,17 +207,17 @@ class OutputInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """What a metric measures, which way is up, and what identifies it."""
+    """What a metric measures, what larger values mean, and what identifies it."""
 
     name: str
     version: str
     outputs: tuple[OutputInfo, ...]
     summary: str
     primary: tuple[str, ...]
-    """Names of outputs or shares whose comparisons form the corrected family; the rest is exploratory."""
+    """Outputs or shares whose comparisons form the corrected family; the rest is exploratory."""
     scope: Scope = "full"
     masking: Masking = "none"
-    """What the metric needs: a text without a mask is scored with a counted warning unless ``none``."""
+    """The masking the metric needs: unless ``none``, unmasked texts are scored with a counted warning."""
     null_when: str = ""
     citation: str = ""
     deviations: str = ""
@@ -225,14 +225,14 @@ class MetricInfo:
     weights: str = ""
     """Digest of the lexicon or weights the scores come from."""
     failures: tuple[str, ...] = ()
-    """What it is known to get wrong, in sentences, for whoever reads its numbers."""
+    """Known limitations, in sentences, for readers of its scores."""
     word_scores: str = ""
-    """How the words of `Explains` make the score, in a sentence."""
+    """How the word scores of `ExplainsScores` make up the score, in a sentence."""
     cheap: bool = False
-    """True where computing is faster than looking up a cache."""
+    """True if computing is faster than a cache lookup."""
 
     def __post_init__(self) -> None:
-        """Give every number that is compared a name of its own: two of one name would be counted as one."""
+        """Check that all compared numbers have distinct names: equal names would be counted as one."""
         names = [output.name for output in self.outputs if output.kind != "label"]
         outputs: list[OutputInfo] = []
         renamed: dict[str, str] = {}
@@ -248,45 +248,45 @@ class MetricInfo:
         if doubled := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(
                 f"the metric {self.name!r} has two numbers named {doubled[0]!r}",
-                expected="outputs and shares of labels with a name each",
+                expected="a distinct name for each output and share of labels",
                 fix="rename an output or a label",
             )
         object.__setattr__(self, "outputs", tuple(outputs))
         object.__setattr__(self, "primary", tuple(renamed.get(name, name) for name in self.primary))
 
     def identity(self) -> dict[str, Json]:
-        """What goes into the key of a score."""
+        """The fields that go into the cache key of a score."""
         parts: dict[str, Json] = {"name": self.name, "version": self.version}
         return {**parts, "options": dict(self.options), "weights": self.weights}
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteInfo:
-    """What a suite asks about, and how its texts are to be compared."""
+    """What a suite measures, and how its texts are compared."""
 
     name: str
     version: str
     summary: str
     baselines: Mapping[str, str]
-    """For each axis the group the others are compared with, or ``(rest)`` or ``(all)``."""
+    """For each axis the baseline group, or ``(rest)`` or ``(all)``."""
     metrics: tuple[str, ...]
-    """What is measured when the user names no metric."""
+    """The metrics used if the user names none."""
     cluster: str = "prompt"
-    """What a cluster is, in a word, for the report."""
+    """What a cluster is, as one word for the report."""
     citation: str = ""
     licence: str = ""
     digest: str = ""
     notes: tuple[str, ...] = ()
-    """What a reader of the results must know."""
+    """What readers of the results must know."""
     spec: GenerationSpec = field(default_factory=GenerationSpec)
     exploratory: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For an axis the metrics that are not part of the corrected family there."""
+    """For each axis, the metrics that are not part of the corrected family there."""
     limits: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    """For a metric the axes and groups it is meant for; texts of others are not scored by it."""
+    """For each metric, the axes and groups it is meant for; it does not score texts of others."""
     strata: tuple[str, ...] = ()
-    """Keys of ``Prompt.meta`` or ``fills``, or ``template``: gaps are looked at again inside each value."""
+    """Keys of ``Prompt.meta`` or ``fills``, or ``template``: gaps are also compared within each value."""
     distances: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For a metric the outputs whose distributions are compared too: one number between two poles, or the
+    """For each metric, outputs whose distributions are also compared: one bipolar score, or the
     probabilities of classes that sum to 1."""
     sides: tuple[str, ...] = ()
     """The two values of ``Prompt.meta["kind"]`` that mark prompts which name a pole."""
@@ -294,7 +294,7 @@ class SuiteInfo:
 
 @dataclass(frozen=True, slots=True)
 class MitigationInfo:
-    """What a mitigation does to a model, and what it needs of it."""
+    """What a mitigation does to a model, and what it requires of the model."""
 
     name: str
     version: str
@@ -306,7 +306,7 @@ class MitigationInfo:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its interval, or the reason there is none."""
+    """A number with its interval, or the reason that it is null."""
 
     value: float | None
     low: float | None
@@ -352,14 +352,14 @@ class Comparison:
     method: str
     null_reason: str | None
     cliffs_delta: float | None = None
-    """P(group > baseline) - P(group < baseline) for one text of each; from -1 to 1."""
+    """P(group > baseline) - P(group < baseline) for one random text of each; from -1 to 1."""
     ratio: float | None = None
-    """Group over baseline; null where a mean is not positive."""
+    """Group divided by baseline; null if a mean is not positive."""
     ratio_low: float | None = None
     ratio_high: float | None = None
     nulls: str | None = None
-    """Texts without a value on both sides, by reason: a JSON object."""
+    """Texts without a value on either side, by reason: a JSON object."""
     p_permutation: float | None = None
-    """Of the check by exchanging groups between clusters; only supported gaps are checked."""
+    """P-value of the permutation test that exchanges groups between clusters, run for supported gaps only."""
     check: str | None = None
-    """``agrees``, ``disagrees``, or why a supported gap was not checked."""
+    """``agrees``, ``disagrees``, or the reason that a supported gap was not checked."""

@@ -1,7 +1,7 @@
 """Finds suites, models, metrics and mitigations by name, through entry points only.
 
-Built-ins register in ``pyproject.toml`` exactly as plug-ins do. Names are listed without importing anything;
-an object is imported when it is requested.
+Built-ins are registered in ``pyproject.toml`` exactly as plug-ins are. Names are listed without importing
+anything; an object is imported when it is requested.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EXTRAS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A registered name and where it comes from."""
+    """A registered name and its origin."""
 
     kind: Kind
     name: str
@@ -56,14 +56,14 @@ class Entry:
 
     @property
     def about(self) -> str:
-        """The first line of its docstring, read without importing it; empty where none is found."""
+        """The first line of its docstring, read without importing it; empty if there is none."""
         module, _, name = self.target.partition(":")
         try:
             spec = find_spec(module)
             source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
             body = ast.parse(source).body
         except Exception:
-            # A plug-in that is broken, or has no source, is still there to be listed.
+            # A plug-in that is broken or has no source is still listed.
             return ""
         for item in body:
             if isinstance(item, ast.ClassDef | ast.FunctionDef) and item.name == name:
@@ -73,7 +73,7 @@ class Entry:
 
 
 def list_entries(kind: Kind) -> tuple[Entry, ...]:
-    """Every registered name of a kind, sorted, without importing any of them."""
+    """All registered names of a kind, sorted, without importing any of them."""
     return tuple(
         Entry(kind, point.name, point.dist.name if point.dist else "?", point.value)
         for point in sorted(_entry_points(kind).values(), key=lambda point: point.name)
@@ -83,9 +83,9 @@ def list_entries(kind: Kind) -> tuple[Entry, ...]:
 def create_plugin(
     kind: Kind, name: str, options: Mapping[str, Option], execution: Execution | None = None
 ) -> object:
-    """The object registered under ``name``, built with the options its factory accepts.
+    """The object registered under ``name``, built with the options that its factory accepts.
 
-    ``execution`` (device, batch) is passed to factories that take it.
+    ``execution`` (device, batch) is passed to factories that accept it.
     """
     build = load_factory(kind, name)
     accepted = inspect.signature(build).parameters
@@ -97,9 +97,9 @@ def create_plugin(
         )
     if missing := next((option for option in required_options(build) if option not in options), None):
         raise InputError(
-            f"{kind[:-1]} {name!r} was given no {missing}",
+            f"{kind[:-1]} {name!r} needs the option {missing}",
             expected=f"{name}:{missing.upper()}",
-            fix=f"say which one: see `evenhand show {name}`",
+            fix=f"name one: see `evenhand show {name}`",
         )
     extra = {"execution": execution or Execution()} if "execution" in accepted else {}
     with _name_missing_library(f"{kind[:-1]} {name!r}"):
@@ -107,7 +107,7 @@ def create_plugin(
 
 
 def load_factory(kind: Kind, name: str) -> Callable[..., object]:
-    """What builds the object registered under ``name``."""
+    """The factory registered under ``name``."""
     points = _entry_points(kind)
     if name not in points:
         near = get_close_matches(name, points, n=3, cutoff=0.6)
@@ -121,7 +121,7 @@ def load_factory(kind: Kind, name: str) -> Callable[..., object]:
 
 
 def required_options(build: Callable[..., object]) -> list[str]:
-    """The options a factory cannot do without."""
+    """The options that a factory requires."""
     parameters = inspect.signature(build).parameters.values()
     return [item.name for item in parameters if item.default is item.empty and item.name != "execution"]
 
@@ -129,7 +129,7 @@ def required_options(build: Callable[..., object]) -> list[str]:
 def create_suite(
     spec: str, options: Mapping[str, Option] | None = None, execution: Execution | None = None
 ) -> Suite:
-    """The suite of a spec: ``starter``, or ``bold:FOLDER``, whose rest is the option ``name``."""
+    """The suite of a spec: ``starter``, or ``bold:FOLDER``, where ``FOLDER`` is passed as ``name``."""
     return cast(Suite, _create("suites", spec.partition(":"), "name", options, execution))
 
 
@@ -141,7 +141,7 @@ def create_metric(
 
 
 def create_mitigation(spec: str, options: Mapping[str, Option] | None = None) -> Mitigation:
-    """The mitigation of a spec: ``calibration``, or ``calibration:classifier`` for one of its modes."""
+    """The mitigation of a spec: ``calibration``, or ``calibration:classifier`` to choose a mode."""
     return cast(Mitigation, _create("mitigations", spec.partition(":"), "mode", options))
 
 
@@ -150,7 +150,7 @@ def create_model(
 ) -> Model:
     """The model of a spec: ``backend``, ``backend:rest``, a ``.gguf`` file, a folder or a Hub id.
 
-    What names no back-end is handed to ``hub``, which detects the architecture.
+    A spec without a back-end is passed to ``hub``, which detects the architecture.
     """
     parts = spec.partition(":")
     is_named = parts[0] in _entry_points("models")
@@ -166,20 +166,20 @@ def _create(
     options: Mapping[str, Option] | None,
     execution: Execution | None = None,
 ) -> object:
-    """What is registered under the first part of a spec; the last part is the value of an option."""
+    """The object registered under the first part of a spec; the last part is passed as an option."""
     name, _, value = spec
     return create_plugin(kind, name, {**(options or {}), **({option: value} if value else {})}, execution)
 
 
 def require_library(library: str, who: str = "this step") -> Any:
-    """An optional library, imported; an error that names the extra if it is not installed."""
+    """Import an optional library; raises an error that names the extra if it is not installed."""
     with _name_missing_library(who):
         return import_module(library)
 
 
 @contextmanager
 def _name_missing_library(who: str) -> Iterator[None]:
-    """Turns the ImportError of an optional library into one that names the extra."""
+    """Turn the ImportError of an optional library into an error that names the extra."""
     try:
         yield
     except MissingLibraryError:

@@ -1,7 +1,7 @@
-"""Files that are read whole: regular ones alone, and none larger than its kind has a reason to be.
+"""Reading whole files: regular files only, up to a size limit for their kind.
 
-A name in a folder that others made may be a pipe that nobody writes to, a device without end, or a link to
-one. Both are asked of the file once it is open, so that it cannot be exchanged in between.
+A name in a folder that others created may be a pipe that nobody writes to, an endless device, or a link to
+one. Both checks run on the open file, so that it cannot be swapped in between.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 MOST: Final = 1 << 28
-"""Bytes of a file that is read whole, where its kind names no other limit: 256 MiB."""
+"""Maximum size in bytes of a file that is read whole, unless its kind has another limit: 256 MiB."""
 _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -26,16 +26,16 @@ _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
 
 
 class UnfitFileError(OSError):
-    """Something that is no regular file, or a file that is too large."""
+    """Something that is not a regular file, or a file that is too large."""
 
     def __str__(self) -> str:
         return str(self.strerror)
 
 
 def open_regular(path: Path | str) -> BufferedReader:
-    """A regular file, opened for reading; an ``UnfitFileError`` for anything else."""
+    """A regular file, opened for reading; raises ``UnfitFileError`` for anything else."""
     _check(os.stat(path).st_mode, path)
-    # What takes its place in between is not waited for either; without effect on regular files.
+    # Opening a pipe that replaced the file must not block either; the flag has no effect on regular files.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         _check(os.fstat(descriptor).st_mode, path)
@@ -46,15 +46,15 @@ def open_regular(path: Path | str) -> BufferedReader:
 
 
 def check_regular(path: Path | str) -> None:
-    """An ``UnfitFileError`` for what is no regular file; it is not opened, since a device may act on that."""
+    """Raise ``UnfitFileError`` for an irregular file, without opening it: a device may react to that."""
     _check(os.stat(path).st_mode, path)
 
 
 def read_bytes(path: Path | str, *, most: int = MOST) -> bytes:
-    """The bytes of a regular file; an ``UnfitFileError`` where they are more than ``most``."""
+    """The bytes of a regular file; raises ``UnfitFileError`` if there are more than ``most``."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        # Some files of the system say that they are empty, others grow.
+        # Some system files report a size of zero, and others grow.
         content = file.read(most + 1) if size <= most else b""
     if max(size, len(content)) > most:
         largest = f"{most >> 20:,} MiB" if most >> 20 else f"{most:,} bytes"
@@ -63,12 +63,12 @@ def read_bytes(path: Path | str, *, most: int = MOST) -> bytes:
 
 
 def read_text(path: Path | str, *, encoding: str = "utf-8", most: int = MOST) -> str:
-    """The text of a regular file, every kind of line end as a line feed."""
+    """The text of a regular file, with all line ends as line feeds."""
     text = read_bytes(path, most=most).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _check(mode: int, path: Path | str) -> None:
     if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no regular file")
+        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "not a regular file")
         raise UnfitFileError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, f"it is {kind}", str(path))

@@ -1,4 +1,4 @@
-"""Randomness that depends on what is drawn, never on the order of drawing."""
+"""Randomness that depends on what is drawn, never on the order of the draws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def derive_seed(seed: int, *parts: str | int) -> int:
-    """A 128-bit seed for one purpose, fixed by the run's seed and the names in ``parts``."""
+    """A 128-bit seed for one purpose, determined by the run's seed and the names in ``parts``."""
     return int(digest([seed, *parts], size=16), 16)
 
 
@@ -26,7 +26,7 @@ def row_uniforms(seed: int, prompt_id: str, sample: int, count: int) -> npt.NDAr
 
 
 class RowUniforms:
-    """``row_uniforms`` of many rows by one generator, set anew for each: in less than half the time."""
+    """``row_uniforms`` for many rows with one generator, re-keyed per row, in less than half the time."""
 
     def __init__(self, seed: int) -> None:
         import numpy as np
@@ -43,7 +43,7 @@ class RowUniforms:
 
 
 def make_generator(seed: int, *parts: str | int) -> np.random.Generator:
-    """A NumPy generator for one purpose, fixed by the run's seed and the names in ``parts``."""
+    """A NumPy generator for one purpose, determined by the run's seed and the names in ``parts``."""
     import numpy as np
 
     return np.random.default_rng(derive_seed(seed, *parts))

@@ -1,4 +1,4 @@
-"""TOML that people write: whatever is wrong with a file is one kind of error."""
+"""Hand-written TOML: every problem with a file becomes one kind of error."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _Model = TypeVar("_Model", bound=BaseModel)
 FORMAT: Final = "the keys and types of the format"
 _LIMIT: Final = 2**63
 _LARGEST: Final = 1 << 22
-"""Characters of a text at most: a few seconds of the library."""
+"""Maximum number of characters in a text: the library needs a few seconds for them."""
 _DEEPEST: Final = 32
-"""Parts of a key at most: the library's time grows with their square, 29 s for 20,000 of them (40 kB)."""
+"""Maximum number of parts in a key: the library's time is quadratic, 29 s for 20,000 of them (40 kB)."""
 _DEEP_KEY: Final = re.compile(
-    # From the begin of a part alone, and never back: else a long word would be read from each of its letters.
+    # Only from the start of a part, without backtracking: else a long word is rescanned from each letter.
     r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){"""
     f"{_DEEPEST}}}"
 )
 
 
 class StrictModel(BaseModel):
-    """A part of a file that people write: an unknown key is an error, and nothing changes once it is read."""
+    """A section of a hand-written file: unknown keys are errors, and the values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def read_model(path: Path, model: type[_Model], *, fix: str, expected: str = "") -> _Model:
-    """The checked contents of a TOML file; the first thing that does not fit is an error that names it."""
+    """The validated contents of a TOML file; raises an error that names the first invalid key."""
     try:
         return model.model_validate(parse_toml(read_text(path, encoding="utf-8-sig")))
     except (OSError, ValueError) as error:
@@ -45,7 +45,7 @@ def read_model(path: Path, model: type[_Model], *, fix: str, expected: str = "")
 
 
 def describe_misfit(error: OSError | ValueError) -> str:
-    """Why a file that people write cannot be used: the key that does not fit, or what it is instead."""
+    """Why a hand-written file cannot be used: the invalid key, or the reason that it is not TOML."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -53,15 +53,15 @@ def describe_misfit(error: OSError | ValueError) -> str:
         return f"cannot be read ({error.strerror})"
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8"
-    return f"no valid TOML: {error}"
+    return f"not valid TOML: {error}"
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The contents of a TOML text; `tomllib.TOMLDecodeError` for every text that is none.
+    """The contents of a TOML text; raises `tomllib.TOMLDecodeError` for any invalid text.
 
-    The library itself lets others through: brackets nested without end, and numbers that no table holds and
-    that cannot even be printed. TOML's whole numbers have 64 bits. What would take it minutes is refused
-    before it is parsed; a value of many words with nothing but full stops between them counts as such a key.
+    The library itself accepts more: unlimited nesting of brackets, and integers that no table can hold or
+    that cannot even be printed. TOML integers have 64 bits. Texts that would take minutes are rejected
+    before parsing; a value of many words separated only by full stops counts as such a key.
 
     >>> parse_toml("a = 1")
     {'a': 1}

@@ -1,4 +1,4 @@
-"""Files that other evaluation tools write, as tables of texts: samples of lm-eval, logs of Inspect."""
+"""Files from other evaluation tools, as tables of texts: samples of lm-eval, logs of Inspect."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from evenhand.logs.lm_eval_samples import is_lm_eval_sample, read_samples
 from evenhand.logs.log_records import ToolLog
 
 _LONGEST = 1 << 26
-"""Bytes of a first line that are looked at."""
+"""Number of bytes of the first line to inspect."""
 
 
 def read_log(path: Path) -> ToolLog | None:
-    """The log in a file; None where the file is not there, or is a table."""
+    """The log in a file; None if the file does not exist or is a table."""
     if not path.is_file():
         return None
     name = path.name.lower()
@@ -31,7 +31,7 @@ def read_log(path: Path) -> ToolLog | None:
 
 
 def _holds_samples(path: Path) -> bool:
-    """Whether the first line is a sample of lm-eval; what is wrong with a table, its own reader says."""
+    """Whether the first line is an lm-eval sample; invalid tables are reported by the table reader."""
     try:
         with open_regular(path) as raw, gzip.open(raw) if path.suffix.lower() == ".gz" else raw as file:
             first = json.loads(file.readline(_LONGEST).decode("utf-8-sig", "replace"))

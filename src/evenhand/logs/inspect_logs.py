@@ -1,4 +1,4 @@
-"""Logs of Inspect: ``.eval`` files and their JSON form, version 2 of the log format."""
+"""Inspect logs: ``.eval`` files and their JSON form, version 2 of the log format."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ACCEPTED = f"an Inspect log, .eval or .json, of format version {VERSION}"
 _METADATA = "metadata"
 _ATTACHED = "attachment://"
 _ATTACHMENTS = re.compile(r"(?P<folder>.+/)attachments/(?P<start>[0-9]{1,18})\.json", re.DOTALL)
-"""The members that hold the attachments of a sample, from one number on."""
+"""The archive members that hold the attachments of a sample, numbered."""
 
 Object = Mapping[str, Json]
 
 
 def read_json_log(path: Path) -> ToolLog:
-    """The answers of a log in JSON."""
+    """The answers in a JSON log."""
     header = read_object(_parse_json(read_bytes(path), path.name, path))
     if not header.keys() >= {"version", "status", "eval"}:
         if header.keys() >= {"results", "configs"}:
@@ -36,26 +36,26 @@ def read_json_log(path: Path) -> ToolLog:
                 fix="run lm_eval with --log_samples --output_path FOLDER, and name the samples",
             )
         raise InputError(
-            f"{path} is JSON, but no log of Inspect", expected=_ACCEPTED, fix="save rows as .jsonl"
+            f"{path} is JSON, but not an Inspect log", expected=_ACCEPTED, fix="save rows as .jsonl"
         )
     return _read_log(header, _objects(header.get("samples")), path)
 
 
 def read_eval_log(path: Path) -> ToolLog:
-    """The answers of a log in Inspect's own ``.eval`` format, a zip file of one member a sample."""
+    """The answers in a log of Inspect's own ``.eval`` format, a zip file with one member per sample."""
     with open_archive(path) as archive:
         names = archive.names()
         start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
         header = read_object(_parse_json(archive.read(start), start, path) if start else None)
         if not header.keys() >= {"version", "eval"}:
-            raise InputError(f"{path} has no header of a log", expected=_ACCEPTED, fix="check the file")
-        # Without a header at its end the evaluation is under way, or was killed.
+            raise InputError(f"{path} has no log header", expected=_ACCEPTED, fix="check the file")
+        # Without a header at its end, the evaluation is still running or was killed.
         status = {} if start == "header.json" else {"status": "started"}
         return _read_log({**header, **status}, _members(archive, path), path)
 
 
 def _members(archive: ZipArchive, path: Path) -> Iterator[Object]:
-    """The samples: one member each, or a folder with a shell, metadata and attachments for large ones."""
+    """The samples: one member each, or for large ones a folder with a shell, metadata and attachments."""
     names = archive.names()
     attachments: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in names:
@@ -94,23 +94,23 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
         raise InputError(
             f"{path} has no samples ({state})",
             expected="a log with samples",
-            fix="run the evaluation to its end, and without --no-log-samples",
+            fix="run the evaluation to completion, without --no-log-samples",
         )
     warnings = []
     if status != "success":
         total = read_object(header.get("results")).get("total_samples")
-        of = f" of {total:,}" if isinstance(total, int) and total > count else ""
-        warnings.append(f"the evaluation is not complete ({state}): it has {count:,}{of} samples")
+        out_of = f" of {total:,}" if isinstance(total, int) and total > count else ""
+        warnings.append(f"the evaluation is not complete ({state}): it has {count:,}{out_of} samples")
     task = to_cell(read_object(header.get("eval")).get("task")) or "?"
-    asked = len({row["sample"] for row in rows})
-    summary = f"{len(rows):,} answers to {asked:,} samples of the Inspect task {task}"
+    n_samples = len({row["sample"] for row in rows})
+    summary = f"{len(rows):,} answers to {n_samples:,} samples of the Inspect task {task}"
     return read_tool_log(
         rows, path, tool="Inspect", prefix=_METADATA, summary=summary, warnings=tuple(warnings)
     )
 
 
 def _rows(sample: Object) -> list[Row]:
-    """One row for every answer of a sample; where there is none, one row that says why."""
+    """One row for every answer of a sample; a sample without answers gives one row with the reason."""
     attachments, output = read_object(sample.get("attachments")), read_object(sample.get("output"))
     key, epoch = to_cell(sample.get("id")) or "", to_cell(sample.get("epoch")) or "1"
     return answer_rows(
@@ -132,7 +132,7 @@ def _rows(sample: Object) -> list[Row]:
 
 
 def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tuple[str | None, str | None]]:
-    """Text and failure of every choice. A refused answer is no text; neither is one of a failed sample."""
+    """Text and failure of every choice. Refused answers and answers of failed samples have no text."""
     choices = list(_objects(output.get("choices")))
     failed = "sample_error" if sample.get("error") else None
     if not choices:
@@ -145,11 +145,11 @@ def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tu
 
 
 def _input(value: Json, attachments: Object) -> str | None:
-    """The prompt: the input itself, or what the user said last."""
+    """The prompt: the input itself, or the user's last message."""
     if isinstance(value, str):
         return _resolve_attachment(value, attachments)
-    said = [message.get("content") for message in _objects(value) if message.get("role") == "user"]
-    return _text(said[-1], attachments) if said else None
+    messages = [message.get("content") for message in _objects(value) if message.get("role") == "user"]
+    return _text(messages[-1], attachments) if messages else None
 
 
 def _text(content: Json, attachments: Object) -> str | None:
@@ -162,7 +162,7 @@ def _text(content: Json, attachments: Object) -> str | None:
 
 
 def _resolve_attachment(text: str, attachments: Object) -> str | None:
-    """A text, or the attachment it stands for: Inspect stores long texts once."""
+    """The text, or the attachment that it refers to: Inspect stores long texts once."""
     if text.startswith(_ATTACHED):
         return to_cell(attachments.get(text.removeprefix(_ATTACHED), text))
     return to_cell(text)
@@ -173,7 +173,7 @@ def _parse_json(content: bytes, name: str, path: Path) -> Json:
         return cast(Json, json.loads(content.decode("utf-8", "replace")))
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path}: {name} is not JSON: {error}", expected=_ACCEPTED, fix="get the file again"
+            f"{path}: {name} is not JSON: {error}", expected=_ACCEPTED, fix="download the file again"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What a log gives: a table of texts, which column holds what, and what its reader must know."""
+"""The content of a log: a table of texts, the meaning of its columns, and warnings for readers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from evenhand.store.table_files import text_table, to_cell
 from evenhand.text.sentences import first_sentence_end
 
 TEXT, PROMPT, CLUSTER, ID, FAILURE = "text", "prompt", "cluster", "id", "failure"
-"""The columns every log has; what else a log holds has dotted names."""
+"""The columns that every log has; other fields of a log get dotted names."""
 MARK_KEY = "evenhand"
-"""The field of a document or of metadata that marks a task made from one of our suites."""
+"""The field of a document or of metadata that marks a task made from an evenhand suite."""
 
 _DEEPEST = 8
 
@@ -29,18 +29,18 @@ class ToolLog:
     tool: str
     table: pl.DataFrame
     summary: str
-    """What it holds, in a line for the plan."""
+    """Its content, in one line for the plan."""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """Axis to column, where the task says which groups its prompts speak of; else they must be named."""
+    """Axis to column, if the task declares the groups of its prompts; else the user must name them."""
     baselines: Mapping[str, str] = field(default_factory=dict)
     mentions: str | None = None
     join_prompt: bool = False
-    """True where a text continues its prompt."""
+    """True if a text continues its prompt."""
     warnings: tuple[str, ...] = ()
 
 
 def flatten_value(name: str, value: Json, depth: int = 0) -> Row:
-    """A value as cells: objects by dotted names, everything else as text, lists as JSON.
+    """A value as cells: objects under dotted names, everything else as text, lists as JSON.
 
     >>> flatten_value("doc", {"race": {"name": "A"}, "n": 1})
     {'doc.race.name': 'A', 'doc.n': '1'}
@@ -50,7 +50,7 @@ def flatten_value(name: str, value: Json, depth: int = 0) -> Row:
     cells: Row = {}
     for key, part in value.items():
         for column, cell in flatten_value(f"{name}.{key}", part, depth + 1).items():
-            # A key may hold a dot itself: the first of two equal names stays.
+            # A key may itself contain a dot: of two equal names, the first is kept.
             cells.setdefault(column, cell)
     return cells
 
@@ -64,10 +64,10 @@ def read_tool_log(
     summary: str,
     warnings: tuple[str, ...] = (),
 ) -> ToolLog:
-    """The log with these rows; ``prefix`` is the column under which a task of one of our suites has its mark.
+    """The log with these rows; ``prefix`` is the column prefix of the mark in tasks made from a suite.
 
-    The mark names axes, their baselines and the words to mask. A run of a part of the task may speak of some
-    axes alone, and lists the others as null throughout.
+    The mark names axes, their baselines and the words to mask. A partial run of the task may cover only
+    some axes; the others are null throughout.
     """
     table = text_table(rows, path)
     start = f"{prefix}.{MARK_KEY}."
@@ -95,10 +95,10 @@ def answer_rows(
     cluster: str,
     cells: Row,
 ) -> list[Row]:
-    """One row for each answer: its id, its text, and why there is none.
+    """One row per answer: its id, its text, or the reason that there is none.
 
-    ``tree`` is what the task says of the prompt, and becomes columns under ``prefix``. The prompt of its mark
-    is as the suite has it: what was asked may be wrapped in a chat template.
+    ``tree`` is the task's data for the prompt, and becomes columns under ``prefix``. The prompt in its mark
+    is the suite's: the input of the model may be wrapped in a chat template.
     """
     mark = read_mark(tree)
     shared: Row = {
@@ -114,21 +114,21 @@ def answer_rows(
 
 
 def read_mark(tree: Json) -> Mapping[str, Json]:
-    """What a task made from one of our suites says of a prompt, in a document or in metadata."""
+    """The data that a task made from a suite stores for a prompt, in a document or in metadata."""
     return read_object(read_object(tree).get(MARK_KEY))
 
 
 def read_object(value: Json) -> Mapping[str, Json]:
-    """The value, if it is an object; else an empty one."""
+    """The value if it is an object, else an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def read_list(value: Json) -> Sequence[Json]:
-    """The value, if it is a list; else an empty one."""
+    """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else ()
 
 
 def cut_answer(text: str, mark: Mapping[str, Json]) -> str:
-    """The text as the suite of a task wants it: to its first sentence end where ``stop`` is ``sentence``."""
+    """The text, cut as the suite of a task requires: after its first sentence if ``stop`` is ``sentence``."""
     end = first_sentence_end(text) if mark.get("stop") == "sentence" else None
     return text[:end]

@@ -1,4 +1,4 @@
-"""Members of a zip file, read with a limit on what they unpack to; zstd too, which zipfile learnt in 3.14."""
+"""Members of a zip file, read up to a size limit; zstd too, which zipfile supports since 3.14."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from evenhand.core.files import max_decompressed_size
 from evenhand.core.regular_files import open_regular
 
 MAX_UNPACKED = 4 << 30
-"""Bytes that one archive may unpack to at most."""
+"""Maximum bytes that one archive may decompress to."""
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _DAMAGE = (
     zipfile.BadZipFile,
-    NotImplementedError,  # a way of packing nobody uses
-    RuntimeError,  # it needs a password
+    NotImplementedError,  # an unsupported compression method
+    RuntimeError,  # the archive needs a password
     EOFError,
     OSError,
     ValueError,
@@ -30,18 +30,18 @@ _DAMAGE = (
     lzma.LZMAError,
     struct.error,
 )
-"""What reading a damaged archive raises."""
+"""Errors from reading a damaged archive."""
 
 
 class ZipArchive:
-    """An open zip file; ``read`` counts what was unpacked and stops at the limit."""
+    """An open zip file; ``read`` counts the decompressed bytes and stops at the limit."""
 
     def __init__(self, path: Path, file: IO[bytes], limit: int) -> None:
         self._path, self._file, self._zip = path, file, zipfile.ZipFile(file)
         self._left = self._limit = limit
 
     def names(self) -> tuple[str, ...]:
-        """The members, each once: a name that was written again means its last content."""
+        """The members, without duplicates: a repeated name refers to its last content."""
         return tuple(self._zip.NameToInfo)
 
     def read(self, name: str) -> bytes:
@@ -58,7 +58,7 @@ class ZipArchive:
             raise InputError(
                 f"{self._path} unpacks to more than {self._limit >> 20:,} MiB",
                 expected="a smaller log: a higher ratio suggests a decompression bomb",
-                fix="log fewer samples in one file, or leave out what is not needed of them",
+                fix="log fewer samples in one file, or leave out the parts of them that are not needed",
             )
         return content
 
@@ -67,14 +67,14 @@ class ZipArchive:
             import zstandard
         except ImportError as error:
             raise MissingLibraryError(
-                f"{self._path} is packed with zstd, and the library 'zstandard' is not installed",
+                f"{self._path} is compressed with zstd, and the library 'zstandard' is not installed",
                 expected="the extra `corpus` brings it",
                 fix='pip install "evenhand[corpus]", or `inspect log convert --to json`',
             ) from error
         self._file.seek(info.header_offset)
         mark, name_size, extra_size = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
         if mark != b"PK\x03\x04" or info.flag_bits & 1:
-            raise zipfile.BadZipFile(f"{info.filename} has no plain local header")
+            raise zipfile.BadZipFile(f"{info.filename} has an unexpected local header")
         self._file.seek(name_size + extra_size, 1)
         packed = self._file.read(info.compress_size)
         try:
@@ -86,7 +86,7 @@ class ZipArchive:
 
 @contextmanager
 def open_archive(path: Path, *, limit: int | None = None) -> Iterator[ZipArchive]:
-    """The archive, closed again afterwards; damage is an error that names the file."""
+    """The archive, closed afterwards; damage raises an error that names the file."""
     try:
         with open_regular(path) as file:
             most = min(MAX_UNPACKED, max_decompressed_size(path.stat().st_size)) if limit is None else limit
@@ -95,5 +95,5 @@ def open_archive(path: Path, *, limit: int | None = None) -> Iterator[ZipArchive
         raise
     except _DAMAGE as error:
         raise InputError(
-            f"{path} cannot be read: {error}", expected="a zip file that is whole", fix="get the file again"
+            f"{path} cannot be read: {error}", expected="a complete zip file", fix="download the file again"
         ) from error

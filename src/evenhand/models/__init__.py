@@ -1,1 +1,1 @@
-"""Back-ends that continue texts; decoding.py is the one sampling loop of the local ones."""
+"""Back-ends that continue texts; the local ones share the sampling loop in decoding.py."""

@@ -24,9 +24,9 @@ _FOLDERS = {"causal": "builtin", "masked": "builtin-masked"}
 
 
 def load(name: str = "causal", *, execution: Execution | None = None) -> CausalModel | MaskedModel:
-    """The embedded causal or masked language model; int8 weights are computed with in float32.
+    """The embedded causal or masked language model; int8 weights are dequantised to float32.
 
-    Both have the tokenizer of the causal one.
+    Both use the tokenizer of the causal model.
     """
     if name not in _FOLDERS:
         raise InputError(
@@ -44,7 +44,7 @@ def load(name: str = "causal", *, execution: Execution | None = None) -> CausalM
         return CausalModel(ref, scheduler.SamplingLoop(causal, codec, execution.batch))
     if shape is None:
         raise ModelError(
-            f"{folder} holds no model of its kind", expected="the shipped one", fix="install evenhand again"
+            f"{folder} lacks the embedded model", expected="the shipped model", fix="install evenhand again"
         )
     masked = Bert(shape, tensors, device=device)
     masked_codec = MaskedTokenCodec.read(tokenizer, vocabulary=shape.vocabulary)

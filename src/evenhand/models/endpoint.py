@@ -50,37 +50,37 @@ FIRST_WAIT: Final = 0.5
 
 _SEEDS: Final = 2**31
 _FRAME: Final = 1 << 18
-"""Bytes of an answer without its text: what a host adds, or the page with which a proxy refuses."""
+"""Response bytes besides the text: what a host adds, or the page with which a proxy refuses."""
 _TOKEN: Final = 1 << 10
-"""Bytes a token that was asked for may take: the longest of published vocabularies in JSON's escapes."""
+"""Maximum bytes per requested token: the longest token of published vocabularies, as JSON escapes."""
 _ESCAPED: Final = 6
-"""Bytes of JSON that one byte of a prompt may take, where a host repeats it."""
-# Every request would be answered so: the address, the key or the interface is wrong.
+"""JSON bytes per byte of a prompt, for hosts that echo it."""
+# Every request would fail this way: the address, the key or the interface is wrong.
 _FATAL: Final = frozenset({301, 302, 303, 307, 308, 401, 404, 405})
 _Job = tuple[int, Request, int]
-"""The place of a shard, and a request and a sample of it."""
+"""The index of a shard, with a request and a sample number from it."""
 _Jobs = SimpleQueue[_Job | None]
-"""None for each thread ends them."""
+"""None tells a worker thread to stop."""
 _Arrival = tuple[int, Completion] | Exception
 _log = logging.getLogger(__name__)
 
 
 class EndpointModel:
-    """A model asked over HTTP. Its texts cannot be promised again, so ``ref.repeatable`` is False.
+    """A model behind an HTTP API. Its texts are not reproducible, so ``ref.repeatable`` is False.
 
-    Every sample is one request with a seed of its own. Timeouts, 429 and 5xx are tried again with growing
-    pauses, ``Retry-After`` is honoured, redirects are not followed. What fails in the end is a completion
+    Every sample is one request with its own seed. Timeouts, 429 and 5xx are retried with growing
+    pauses, ``Retry-After`` is honoured, redirects are not followed. A request that fails gives a completion
     with a failure code: ``timeout``, ``connection``, ``http_500``, ``bad_answer``, ``too_large``,
     ``refused``, ``content_filter``, ``token_cap``.
 
     Args:
         name: ``URL#MODEL``; the URL is that of the interface, such as ``http://localhost:8000/v1``.
         chat: Whether to use chat messages; by default what the URL says, else plain completions.
-        api_key_env: The environment variable that holds the key; it is not sent where that is unset.
-        concurrency: Requests under way at once.
-        timeout: Seconds one request may take.
-        max_tokens_total: No request is sent that could bring the tokens of this object above it.
-        execution: With ``offline``, only hosts on this machine are asked.
+        api_key_env: The environment variable with the key; no key is sent if it is unset.
+        concurrency: Number of concurrent requests.
+        timeout: Maximum seconds for one request.
+        max_tokens_total: No request is sent that could bring this object's token count above the limit.
+        execution: With ``offline``, only hosts on this machine are contacted.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class EndpointModel:
             raise InputError(
                 f"{self._target.url} is another host, and the run is offline",
                 expected="a host on this machine",
-                fix="leave --offline out, or name a local server",
+                fix="remove --offline, or name a local server",
             )
         if concurrency < 1 or not timeout > 0:
             raise InputError(
@@ -120,11 +120,11 @@ class EndpointModel:
 
     @property
     def served_by(self) -> Mapping[str, str]:
-        """What the host last said of itself: full model name, fingerprint. Not part of the identity."""
+        """The host's latest report on itself: full model name, fingerprint. Not part of the identity."""
         return dict(self._served_by)
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
-        """The spec as it is; an error for sampling no host takes."""
+        """The spec unchanged; an error for sampling options that no host supports."""
         refuse_iterations(spec, self.ref.name)
         if spec.control_code is not None:
             check_control_code(spec.control_code, (), self.ref.name)
@@ -137,10 +137,10 @@ class EndpointModel:
     def generate_each(
         self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
     ) -> Iterator[tuple[int, Sequence[Completion]]]:
-        """The completions of each shard, with its place, as they are done.
+        """The completions of each shard, with its index, as they finish.
 
-        Requests of the next shards are sent while those of one are awaited: a shard may have fewer than
-        there are to be under way.
+        Requests of the next shards are sent while one shard is still awaited: a shard may have fewer requests
+        than ``concurrency``.
         """
         sizes: dict[int, int] = {}
         completions: defaultdict[int, list[Completion]] = defaultdict(list)
@@ -152,25 +152,25 @@ class EndpointModel:
     def _iterate_completions(
         self, shards: Iterable[Sequence[Request]], spec: GenerationSpec, sizes: dict[int, int]
     ) -> Iterator[tuple[int, Completion]]:
-        """Completions as they arrive, each with the place of its shard, whose size is noted before."""
+        """Completions as they arrive, each with the index of its shard, whose size is recorded first."""
         self.resolved(spec)
         self._secret = read_api_key(self._key_env)
         if self._secret and not (self._target.is_local or self._target.url.startswith("https:")):
             self._log_once("key", describe_plain_http(self._key_env, self._target.url))
         later = _list_jobs(shards, sizes)
         jobs, arrived = _Jobs(), SimpleQueue[_Arrival]()
-        # As many again wait their turn, so that no thread waits for the caller.
+        # Twice as many jobs as workers are queued, so that no worker waits for the caller.
         first = list(islice(later, 2 * self._concurrency))
         for job in first:
             jobs.put(job)
         expected, workers = len(first), min(self._concurrency, len(first))
-        wires: list[HttpConnection] = []
+        connections: list[HttpConnection] = []
         threads = [
-            threading.Thread(target=self._work, args=(jobs, spec, arrived.put, wires), daemon=True)
+            threading.Thread(target=self._work, args=(jobs, spec, arrived.put, connections), daemon=True)
             for _ in range(workers)
         ]
-        # One more sees to it that none of them waits for ever.
-        late = partial(close_overdue, wires, threads, seconds=self._timeout)
+        # One extra thread closes overdue connections, so that no worker waits for ever.
+        late = partial(close_overdue, connections, threads, seconds=self._timeout)
         for thread in (*threads, threading.Thread(target=late, daemon=True)):
             thread.start()
         try:
@@ -184,7 +184,7 @@ class EndpointModel:
                     jobs.put(following)
                 yield item
         finally:
-            # Where the caller stops early, what is under way ends and nothing more is sent.
+            # If the caller stops early, open requests finish and no more are sent.
             with suppress(Empty):
                 while True:
                     jobs.get_nowait()
@@ -192,32 +192,32 @@ class EndpointModel:
                 jobs.put(None)
 
     def _work(
-        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], wires: list[HttpConnection]
+        self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], pool: list[HttpConnection]
     ) -> None:
-        """Serve jobs until the last; threads with a connection each are quicker than a shared pool."""
+        """Process jobs until the end marker; one connection per thread is faster than one shared client."""
         try:
             is_local, ssl = self._target.is_local, self._ssl
             with make_client(self._secret, seconds=self._timeout, is_local=is_local, verify=ssl) as client:
-                wire = HttpConnection(client, seconds=self._timeout)
-                wires.append(wire)
+                connection = HttpConnection(client, seconds=self._timeout)
+                pool.append(connection)
                 while (job := jobs.get()) is not None:
                     place, request, sample = job
-                    put((place, self._complete(wire, request, sample, spec)))
+                    put((place, self._complete(connection, request, sample, spec)))
         except Exception as error:
-            # A thread must not die in silence: the caller would wait for ever.
+            # A thread must not die silently: the caller would wait for ever.
             put(error)
 
     def _complete(
-        self, wire: HttpConnection, request: Request, sample: int, spec: GenerationSpec
+        self, connection: HttpConnection, request: Request, sample: int, spec: GenerationSpec
     ) -> Completion:
         seed = derive_seed(spec.seed, "endpoint", request.id, sample) % _SEEDS
         body = request_body(self._target, request.text, spec, seed=seed)
-        # Tokens have about four bytes; three leaves room for other languages.
+        # Tokens have about four bytes; three leaves a margin for other languages.
         reserved = len(body) // 3 + spec.max_new_tokens
         if not self._budget.reserve(reserved):
             return Completion(request.id, sample, None, None, failure="token_cap")
         try:
-            answer = self._ask(wire, body, request.text, spec.max_new_tokens)
+            answer = self._ask(connection, body, request.text, spec.max_new_tokens)
         except RetryError as error:
             answer = HostResponse(None, None, error.code)
         self._budget.charge(reserved, answer)
@@ -226,8 +226,8 @@ class EndpointModel:
             text, finish = text[:end], "sentence"
         return Completion(request.id, sample, text, finish, prompt_tokens, new_tokens, failure)
 
-    def _ask(self, wire: HttpConnection, body: bytes, prompt: str, tokens: int) -> HostResponse:
-        """The answer, after as many attempts as it takes and is allowed."""
+    def _ask(self, connection: HttpConnection, body: bytes, prompt: str, tokens: int) -> HostResponse:
+        """The response, after as many attempts as are needed and allowed."""
         most = _FRAME + _TOKEN * tokens + _ESCAPED * len(body)
         for attempt in stamina.retry_context(
             on=retry_pause,
@@ -238,20 +238,20 @@ class EndpointModel:
             wait_jitter=FIRST_WAIT,
         ):
             with attempt:
-                return self._post(wire, body, prompt, most)
-        raise AssertionError("stamina returns an answer or raises")
+                return self._post(connection, body, prompt, most)
+        raise AssertionError("stamina returns a response or raises")
 
-    def _post(self, wire: HttpConnection, body: bytes, prompt: str, most: int) -> HostResponse:
-        """The answer to one attempt; a `RetryError` where another is worth it.
+    def _post(self, connection: HttpConnection, body: bytes, prompt: str, most: int) -> HostResponse:
+        """The response to one attempt; raises `RetryError` if another attempt is worthwhile.
 
-        ``most`` are the bytes it may have: as many as what was requested can take.
+        ``most`` is its maximum size in bytes: the largest response to this request.
         """
         try:
-            response = wire.post(self._target.url, body, most=most)
+            response = connection.post(self._target.url, body, most=most)
         except CompressedResponseError as error:
             how = sanitize_message(str(error), secret=self._secret)
             self._log_once(
-                "packed", f"{self._target.url} compressed its answer as {how}, against the request"
+                "packed", f"{self._target.url} compressed its response as {how}, which was not requested"
             )
             return HostResponse(None, None, "bad_answer")
         except httpx.TimeoutException:
@@ -277,7 +277,7 @@ class EndpointModel:
         return answer
 
     def _handle_refusal(self, status: int, content: bytes) -> HostResponse:
-        """A request the host will not serve: an error where every one would end so, else a failure."""
+        """The failure for a rejected request; raises an error if every request would be rejected."""
         code, message = error_message(content, secret=self._secret)
         named = next((field for field in OPTIONAL if field in message), None)
         if not self._has_answered and (status in _FATAL or named):
@@ -291,7 +291,7 @@ class EndpointModel:
         return HostResponse(None, None, "content_filter" if "content_filter" in code else f"http_{status}")
 
     def _log_once(self, kind: str, message: str) -> None:
-        """Log the first message of each kind: a failure code alone tells little."""
+        """Log the first message of each kind: a failure code alone is not informative."""
         with self._lock:
             is_new = kind not in self._logged_kinds
             self._logged_kinds.add(kind)
@@ -300,7 +300,7 @@ class EndpointModel:
 
 
 def _list_jobs(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> Iterator[_Job]:
-    """The jobs of the shards, noting how many texts each shard is to have."""
+    """The jobs of the shards, recording how many texts each shard will have."""
     for place, requests in enumerate(shards):
         sizes[place] = sum(len(request.samples) for request in requests)
         yield from ((place, request, sample) for request in requests for sample in request.samples)
@@ -309,10 +309,10 @@ def _list_jobs(shards: Iterable[Sequence[Request]], sizes: dict[int, int]) -> It
 def _advice(status: int, field: str | None, *, chat: bool, key_env: str) -> str:
     if field is not None:
         neutral = "top_k to 0" if field == "top_k" else "repetition_penalty to 1"
-        return f"set {neutral}: the host does not take it"
+        return f"set {neutral}: the host does not support it"
     if status == 401:
-        return f"put a valid key into the environment variable {key_env}"
+        return f"set a valid key in the environment variable {key_env}"
     if status < 400:
-        return "give the URL it redirects to, if you trust it; keys are never sent on a redirect"
+        return "use the URL that it redirects to, if you trust it; keys are never sent on a redirect"
     other = "plain completions (chat=false)" if chat else "chat messages (chat=true)"
     return f"check the URL and the model's name, or use {other}"

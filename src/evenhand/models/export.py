@@ -1,4 +1,4 @@
-"""``export``: an embedded model in the Hub's layout."""
+"""``export``: write an embedded model in the Hub's layout."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from evenhand.core.registry import require_library
 from evenhand.store.atomic_writes import storage_errors
 
 MODELS = {"builtin": "builtin", "builtin:masked": "builtin-masked", "builtin-masked": "builtin-masked"}
-"""Name of a model to its asset folder."""
+"""Model name to its asset folder."""
 
 
 @checks_options
 def export(model: str, folder: Path | str) -> Path:
-    """The folder an embedded model was written to: float32, as `transformers` loads it."""
+    """Write an embedded model in float32 for `transformers`, and return its folder."""
     if model not in MODELS:
         raise InputError(
             f"there is no embedded model {model!r}", expected=", ".join(MODELS), fix="name one of these"
@@ -31,7 +31,7 @@ def export(model: str, folder: Path | str) -> Path:
         require_library(library)
     from evenhand.models.hub_layout import hub_folder
 
-    # Beside it first: a kill in the middle must not leave a folder that looks like a model.
+    # To a temporary folder first: a kill must not leave a partial folder that looks like a model.
     partial = target.with_name(f".{target.name}.part")
     with storage_errors(target):
         shutil.rmtree(partial, ignore_errors=True)

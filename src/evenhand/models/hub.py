@@ -1,4 +1,4 @@
-"""Models from the Hub, from local folders and from GGUF files; their configuration says what they are."""
+"""Models from the Hub, from local folders and from GGUF files; their configuration determines the kind."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def load(
     """The model of a local folder, a ``.gguf`` file or a Hub id (``NAME@REVISION`` pins it).
 
     Only safetensors and GGUF weights are read, and no code of the model's authors is run. GPT-2, BERT,
-    RoBERTa and DistilBERT go through our own engines, every other architecture through transformers.
+    RoBERTa and DistilBERT run on our own engines, every other architecture on transformers.
 
     Args:
         name: The folder, file or Hub id.
         revision: A branch, tag or commit on the Hub.
-        control_code: What every prompt is preceded by (CTRL only).
+        control_code: The code put before every prompt (CTRL only).
         dtype: ``auto`` (float32 on a CPU, as stored on a GPU), ``float32``, ``bfloat16`` or ``float16``.
-        execution: Device, batch size, and whether the Hub may be asked.
+        execution: Device, batch size, and whether the Hub may be contacted.
     """
     execution = execution or Execution()
     source = _locate(name, revision, offline=execution.offline)
@@ -83,7 +83,7 @@ def load(
     config = {} if source.gguf else checkpoints.read_config(source.folder)
     checkpoints.check_config(config, repr(source.name))
     kind = select_dtype(dtype, device, stored=str(config.get("dtype") or config.get("torch_dtype")))
-    # Without progress bars: transformers draws them on the standard error, and has no switch for some.
+    # Without progress bars: transformers draws them on standard error, and some cannot be switched off.
     with redirect_stderr(StringIO()), _hub_errors(source):
         if source.gguf or architecture(config, source.name) == "causal":
             return _load_causal(source, config, kind, device, execution.batch, control_code)
@@ -93,13 +93,13 @@ def load(
 
 
 def architecture(config: Mapping[str, object], name: str) -> Kind:
-    """Whether a ``config.json`` describes a causal or a masked model; an error for any other.
+    """The kind of model in a ``config.json``, causal or masked; raises an error for any other.
 
-    Where it names no class, a type that has a masked head is masked.
+    If it names no class, a type that has a masked head counts as masked.
     """
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
-        needs_code = " and brings code of its own, which is never run" if "auto_map" in config else ""
+        needs_code = " and brings custom code, which is never run" if "auto_map" in config else ""
         raise ModelError(
             f"the model {name!r} is of type {kind!r}, which transformers does not know{needs_code}",
             expected=_ACCEPTED,
@@ -108,29 +108,29 @@ def architecture(config: Mapping[str, object], name: str) -> Kind:
     listed = config.get("architectures")
     classes = [str(item) for item in listed] if isinstance(listed, list) else []
     if not classes:
-        known = (MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(kind), MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind))
-        classes = [str(item) for item in known if item is not None][:1]
+        mapped = (MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(kind), MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind))
+        classes = [str(item) for item in mapped if item is not None][:1]
     if not _CAUSAL.isdisjoint(classes):
         return "causal"
     if not _MASKED.isdisjoint(classes):
         return "masked"
     raise InputError(
-        f"the model {name!r} is {' or '.join(classes) or kind}, which writes no text",
+        f"the model {name!r} is {' or '.join(classes) or kind}, which does not generate text",
         expected=_ACCEPTED,
         fix="name a causal or a masked language model",
     )
 
 
 def _locate(name: str, revision: str | None, *, offline: bool) -> ModelFiles:
-    """The model's files; for a name near a back-end's, an error that suggests it and nothing more."""
+    """The model's files; a misspelt back-end name raises an error that suggests the back-end."""
     try:
         return locate_model(name, revision=revision, offline=offline)
     except EvenhandError as error:
-        known = [entry.name for entry in registry.list_entries("models")]
-        near = get_close_matches(name.partition(":")[0], known, n=1, cutoff=0.75)
-        if not near:
+        backends = [entry.name for entry in registry.list_entries("models")]
+        matches = get_close_matches(name.partition(":")[0], backends, n=1, cutoff=0.75)
+        if not matches:
             raise
-        todo = f"did you mean the back-end {near[0]!r}? Else {error.fix}"
+        todo = f"did you mean the back-end {matches[0]!r}? Else {error.fix}"
         raise type(error)(error.problem, expected=error.expected, fix=todo) from error
 
 
@@ -171,9 +171,9 @@ def _load_causal(
     tokenizer = _read_tokenizer(source, vocabulary)
     stops = defaults.get("eos_token_id"), config.get("eos_token_id"), tokenizer.eos_token_id
     codec = HubCodec.of(tokenizer, ends=_end_tokens(*stops))
-    # Only CTRL's tokenizer has such codes.
-    known: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
-    codes = frozenset(known)
+    # Only CTRL's tokenizer has control codes.
+    code_tokens: Mapping[str, int] = {} if source.gguf else getattr(tokenizer, "control_codes", {})
+    codes = frozenset(code_tokens)
     options = local_options(codec.digest, dtype=kind, device=device, loop=scheduler.VERSION)
     if control_code is not None:
         options["control_code"] = check_control_code(control_code, codes, source.name)
@@ -182,19 +182,19 @@ def _load_causal(
 
 
 def _check_gguf(path: Path) -> None:
-    """Refuse a file of another format in its own words, not in those of a library that stumbles over it."""
+    """Reject a file of another format with a clear message, before a library fails on it."""
     with open_regular(path) as file:
         begin = file.read(4)
     if begin != b"GGUF":
         raise ModelError(
-            f"the file {path.name} is no GGUF file: it begins with {begin!r}",
+            f"the file {path.name} is not a GGUF file: it begins with {begin!r}",
             expected="a file that begins with b'GGUF'",
-            fix="download it again, or check what it is",
+            fix="download it again, or check its format",
         )
 
 
 def _end_tokens(*candidates: object) -> frozenset[int]:
-    """The first that is given: a token or several."""
+    """The first candidate that is set: one token or several."""
     for candidate in candidates:
         tokens = candidate if isinstance(candidate, list) else [candidate]
         if tokens and all(isinstance(token, int) for token in tokens):
@@ -233,7 +233,7 @@ def _masked_codec(tokenizer: PreTrainedTokenizerBase, name: str, vocabulary: int
     mask = tokenizer.mask_token_id
     if not tokenizer.is_fast or before is None or after is None or mask is None:
         raise ModelError(
-            f"the tokenizer of {name!r} has no tokenizer.json, or no tokens that open, close and mask a text",
+            f"the tokenizer of {name!r} has no tokenizer.json, or lacks start, end and mask tokens",
             expected="a fast tokenizer with [CLS], [SEP] and [MASK], whatever their names",
             fix="save the tokenizer of the model again, with its special tokens",
         )
@@ -245,7 +245,7 @@ def _masked_codec(tokenizer: PreTrainedTokenizerBase, name: str, vocabulary: int
 def _read_model(
     auto: _Auto, source: ModelFiles, *, dtype: torch.dtype, device: torch.device
 ) -> PreTrainedModel:
-    """The model in transformers' own classes, no weight missing."""
+    """The model in transformers' own classes, checked for missing weights."""
     with _hub_errors(source):
         loaded: object = auto.from_pretrained(
             source.folder,
@@ -271,12 +271,12 @@ def _read_model(
 
 
 def _read_tokenizer(source: ModelFiles, vocabulary: int) -> PreTrainedTokenizerBase:
-    """The model's own tokenizer, which knows no token the model has no row for."""
+    """The model's own tokenizer, checked to have no token beyond the model's vocabulary."""
     with _hub_errors(source):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             source.folder, gguf_file=source.gguf, local_files_only=True, trust_remote_code=False
         )
-        # Tried here: some invalid settings fail only when a text is read.
+        # Tried here, because some invalid settings fail only when a text is tokenized.
         tokenizer(["a text"], verbose=False)
         check_ids(tokenizer.get_vocab())
     if 0 < vocabulary < tokenizer.vocab_size:
@@ -289,12 +289,12 @@ def _read_tokenizer(source: ModelFiles, vocabulary: int) -> PreTrainedTokenizerB
 
 
 def _hub_errors(source: ModelFiles) -> AbstractContextManager[None]:
-    """Whatever reading raises as an error that names the model."""
+    """Convert any error raised while reading into one that names the model."""
     if not source.gguf:
         what, fix = f"the folder of the model {source.name!r}", "check the files, or upgrade transformers"
         return checkpoints.raise_model_errors(what, expected=_ACCEPTED, fix=fix)
     return checkpoints.raise_model_errors(
         f"the file {source.gguf}",
-        expected="a whole GGUF file of a causal language model that transformers knows",
+        expected="a complete GGUF file of a causal language model that transformers knows",
         fix="download it again, or upgrade gguf and transformers",
     )

@@ -17,13 +17,13 @@ from evenhand.tensors import int8_weights
 
 WEIGHTS: Final = "model.safetensors"
 OWN_KEY: Final = "evenhand_tokenizer"
-"""Key of config.json: the asset folder whose tokenizer.json a model shares. The Hub's copy lacks it."""
+"""Key of config.json: the asset folder whose tokenizer.json a model shares. Absent from the Hub's copy."""
 SPECIAL_TOKENS: Final = ("<|endoftext|>", "[PAD]", "[CLS]", "[SEP]", "[MASK]")
 END, PAD, CLS, SEP, MASK = range(len(SPECIAL_TOKENS))
 
 
 def hub_folder(source: Path, target: Path, *, tokenizer_file: Path) -> None:
-    """Write the int8 (or float16) model of `source` in float32, for transformers: the very same numbers."""
+    """Write the int8 (or float16) model in `source` as float32 for transformers, with the same values."""
     config = json.loads(read_text(source / "config.json"))
     tensors = int8_weights.load_dequantised(source / WEIGHTS)
     write_hub_folder(target, tensors, config, Tokenizer.from_file(str(tokenizer_file)))
@@ -61,5 +61,5 @@ def frame_texts(tokenizer: Tokenizer) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, object]) -> None:
-    """Write a JSON file of that layout."""
+    """Write a JSON file in the style of that layout."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

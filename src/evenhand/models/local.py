@@ -1,4 +1,4 @@
-"""A causal language model on this machine: writes, scores and can be steered."""
+"""Local causal and masked language models: both generate; causal ones also score and can be steered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenhand.generation.spec_checks import check_control_code, check_spec, refu
 from evenhand.tensors.devices import dtype_name
 
 _TRIAL = 4
-"""Tokens of each text by which the speed is tried."""
+"""Tokens per text in the speed trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class CausalModel:
     ref: ModelRef
     loop: SamplingLoop
     control_code: str | None = None
-    """What every prompt is preceded by where the spec names nothing else (CTRL)."""
+    """The control code put before every prompt if the spec names none (CTRL)."""
     control_codes: frozenset[str] = frozenset()
-    """The codes its tokenizer knows; none but CTRL models have any."""
+    """The codes its tokenizer knows; empty except for CTRL models."""
 
     @property
     def at_once(self) -> int:
-        """How many texts to ask for together."""
+        """The number of texts to request together."""
         return self.loop.at_once
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
-        """The spec as it is; an error for sampling this model does not know."""
+        """The spec unchanged; an error for sampling options that this model does not support."""
         check_spec(spec, self.loop.engine.context)
         refuse_iterations(spec, self.ref.name)
         if spec.control_code is not None:
@@ -45,7 +45,7 @@ class CausalModel:
         return spec
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """Completions as they finish, one for each request and sample; a control code is no part of them."""
+        """Completions as they finish, one per request and sample; a control code is not part of them."""
         self.resolved(spec)
         code = spec.control_code or self.control_code
         if code is not None:
@@ -53,22 +53,22 @@ class CausalModel:
         return self.loop.run(requests, spec)
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Tokens a second, from a few tokens of a full batch of short prompts."""
+        """Tokens per second, measured on a few tokens of a full batch of short prompts."""
         trial = replace(self.resolved(spec), max_new_tokens=min(_TRIAL, spec.max_new_tokens), stop="none")
         rows = max(self.loop.rows, self.at_once)
         requests = [Request(f"trial {number}", "The", (0,)) for number in range(rows)]
-        # The first pass warms up: one prompt does for a CPU; a GPU records a step for all of them.
+        # The first pass warms up: one prompt is enough for a CPU; a GPU captures a graph for the full batch.
         for _ in self.generate(requests[: self.at_once], trial):
             pass
         started = time.perf_counter()
-        written = sum(answer.new_tokens or 0 for answer in self.generate(requests, trial))
-        return max(written, 1) / (time.perf_counter() - started)
+        tokens = sum(answer.new_tokens or 0 for answer in self.generate(requests, trial))
+        return max(tokens, 1) / (time.perf_counter() - started)
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[tuple[float, int]]:
-        """For each text its natural log-probability and the number of tokens it was summed over.
+        """For each text its natural log-probability and the number of tokens summed over.
 
         Every token is scored once, the first one after the tokenizer's start token. A text longer than the
-        context is read in windows that share one token. An empty text is (0.0, 0).
+        context is read in windows that overlap by one token. An empty text is (0.0, 0).
         """
         start, size = self.loop.codec.start, self.loop.engine.context
         heads = [] if start is None else [start]
@@ -80,7 +80,7 @@ class CausalModel:
         return [_total([next(parts) for _ in windows]) for windows in rows]
 
     def anatomy(self) -> LMHead:
-        """Its output table and tokenizer; an error where logits are not a product with a table."""
+        """Its output embedding and tokenizer; an error if logits are not a product with an embedding."""
         table, bias = self.loop.engine.lm_head()
         return LMHead(table, bias, self._words)
 
@@ -90,10 +90,10 @@ class CausalModel:
         return self.loop.engine.hidden_states([tokens[:size] for tokens in self.loop.codec.encode(texts)])
 
     def steered(self, steering: Steering, *, name: str, options: Mapping[str, str]) -> CausalModel:
-        """The same model with a steering; ``name`` and ``options`` become part of its identity."""
+        """The same model with a steering applied; ``name`` and ``options`` become part of its identity."""
         if self.loop.steering is not None:
             raise InputError(
-                f"the model {self.ref.name!r} is steered already",
+                f"the model {self.ref.name!r} is already steered",
                 expected="one steering at a time",
                 fix="apply the mitigation to the plain model",
             )
@@ -112,36 +112,36 @@ def _total(parts: Sequence[torch.Tensor]) -> tuple[float, int]:
 
 @dataclass(frozen=True, slots=True)
 class MaskedModel:
-    """A local model that fills gaps, as a ``Model`` that continues prompts."""
+    """A local masked language model, used as a ``Model`` that continues prompts."""
 
     ref: ModelRef
     loop: GibbsSampler
 
     @property
     def at_once(self) -> int:
-        """How many texts to ask for together."""
+        """The number of texts to request together."""
         return self.loop.at_once
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
-        """The spec with burn-in and iterations filled in; an error for sampling this model does not know."""
+        """The spec with burn-in and iterations filled in; an error for unsupported sampling options."""
         return self.loop.resolved(spec)
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """Completions as they finish, one for each request and sample."""
+        """Completions as they finish, one per request and sample."""
         return self.loop.run(requests, self.resolved(spec))
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Tokens a second at least, from two passes over a full batch: every iteration is counted."""
+        """Lower bound on tokens per second, from two passes over a full batch: every iteration is counted."""
         return self.loop.pace(self.resolved(spec))
 
 
 def local_options(tokenizer: str, *, dtype: torch.dtype, device: torch.device, loop: str) -> dict[str, str]:
-    """What decides a local model's texts besides its weights and the spec, for its ``ModelRef``.
+    """What determines a local model's texts besides its weights and the spec, for its ``ModelRef``.
 
     Args:
         tokenizer: The digest of its tokenizer.
-        dtype: What it computes in.
-        device: Where it runs; which of several alike does not matter.
-        loop: The version of the loop that writes with it.
+        dtype: The type it computes in.
+        device: Where it runs; the index among identical devices does not matter.
+        loop: The version of the decoding loop.
     """
     return {"tokenizer": tokenizer, "dtype": dtype_name(dtype), "device": device.type, "loop": loop}

@@ -1,4 +1,4 @@
-"""The wire form of OpenAI-compatible hosts: what is asked, and what an answer means."""
+"""The wire format of OpenAI-compatible hosts: request bodies, and how responses are read."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ INSTRUCTION: Final = (
     "Continue the user's text from where it stops. Write only the continuation, in the same voice, "
     "without repeating the text and without comments."
 )
-"""The system message of a chat model, which would otherwise answer the text instead of continuing it."""
+"""The system message for chat models, which would otherwise reply to the text instead of continuing it."""
 
 OPTIONAL: Final = ("top_k", "repetition_penalty", "repeat_penalty")
-"""Fields beyond OpenAI's own, which vLLM and llama.cpp take and other hosts may refuse."""
+"""Fields beyond OpenAI's own, which vLLM and llama.cpp accept and other hosts may reject."""
 
 _ACCEPTED: Final = "endpoint:URL#MODEL, such as endpoint:http://localhost:8000/v1#my-model"
 _CHAT: Final = "/chat/completions"
@@ -38,19 +38,19 @@ class EndpointTarget:
     """One model of one host."""
 
     url: str
-    """Where requests go, ``/completions`` included."""
+    """The full URL of requests, with ``/completions``."""
     model: str
     chat: bool
     is_local: bool
 
     @property
     def name(self) -> str:
-        """The name without the part that says which of the two interfaces is used."""
+        """The name without the part that distinguishes the two interfaces."""
         return f"{self.url.removesuffix(_CHAT if self.chat else _PLAIN)}#{self.model}"
 
 
 class HostResponse(NamedTuple):
-    """What a host said to one request: a text, or why there is none."""
+    """A host's response to one request: a text, or why there is none."""
 
     text: str | None
     finish: Finish | None
@@ -58,28 +58,28 @@ class HostResponse(NamedTuple):
     prompt_tokens: int | None = None
     new_tokens: int | None = None
     served_by: Mapping[str, str] = {}
-    """The model's full name and fingerprint, where the host reports them."""
+    """The model's full name and fingerprint, if the host reports them."""
 
 
 def parse_target(name: str, *, chat: bool | None) -> EndpointTarget:
-    """The target of ``URL#MODEL``; ``chat`` None follows the URL, and is completions where that is silent."""
+    """The target of ``URL#MODEL``; if ``chat`` is None, the URL decides, by default plain completions."""
     address, _, model = name.partition("#")
     parts = _split(address)
-    # Without a scheme, user info is not where URLs have it: u:PW@h reads as the scheme u.
+    # Without a scheme, user info is not where URL parsers expect it: u:PW@h reads as the scheme u.
     if "@" in (parts.netloc or address):
         raise InputError(
             f"the endpoint of model {model!r} holds a user name or a password",
             expected=f"{_ACCEPTED}; keys by environment variable only",
-            fix="put the key into EVENHAND_API_KEY and take it out of the URL",
+            fix="set the key in EVENHAND_API_KEY and remove it from the URL",
         )
     if parts.query or "?" in address:
         raise InputError(
             f"the endpoint of model {model!r} has a query after '?'",
             expected=f"{_ACCEPTED}, without a query",
-            fix="take the part after '?' out of the URL",
+            fix="remove the part after '?' from the URL",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-        problem = f"{name!r} is no endpoint" if address else "the endpoint has no URL"
+        problem = f"{name!r} is not an endpoint" if address else "the endpoint has no URL"
         raise InputError(problem, expected=_ACCEPTED, fix="write the URL, a # and the model")
     path = parts.path.rstrip("/")
     says_chat = True if path.endswith(_CHAT) else False if path.endswith(_PLAIN) else None
@@ -87,7 +87,7 @@ def parse_target(name: str, *, chat: bool | None) -> EndpointTarget:
         raise InputError(
             f"the URL ends in {_CHAT if says_chat else _PLAIN} and chat is {chat}",
             expected="one of the two",
-            fix="leave the option chat out",
+            fix="remove the option chat",
         )
     as_chat = bool(says_chat if chat is None else chat)
     base = path.removesuffix(_CHAT if says_chat else _PLAIN) if says_chat is not None else path or "/v1"
@@ -96,13 +96,13 @@ def parse_target(name: str, *, chat: bool | None) -> EndpointTarget:
 
 
 def _split(address: str) -> SplitResult:
-    """The parts of a URL. What cannot be read is not repeated: a password with a # in it ends up here."""
+    """The parts of a URL. An invalid URL is not shown: a password with a # in it would end up here."""
     try:
         parts = urlsplit(address)
         _ = parts.port
     except ValueError:
         raise InputError(
-            "the endpoint has a host or a port that cannot be read",
+            "the endpoint has an invalid host or port",
             expected=f"{_ACCEPTED}; keys by environment variable only",
             fix="check the part between // and the next /",
         ) from None
@@ -110,7 +110,7 @@ def _split(address: str) -> SplitResult:
 
 
 def request_body(target: EndpointTarget, prompt: str, spec: GenerationSpec, *, seed: int) -> bytes:
-    """The request's body. What the spec leaves at its neutral value is not sent."""
+    """The request body. Fields with the neutral value in the spec are not sent."""
     body: dict[str, Json] = {
         "model": target.model,
         "max_tokens": spec.max_new_tokens,
@@ -130,11 +130,11 @@ def request_body(target: EndpointTarget, prompt: str, spec: GenerationSpec, *, s
 
 
 def read_answer(target: EndpointTarget, content: bytes, *, prompt: str, secret: str = "") -> HostResponse:
-    """What a successful response says; a body we cannot read is the failure ``bad_answer``.
+    """Parse a successful response; an invalid body becomes the failure ``bad_answer``.
 
-    Half a character (a lone surrogate, which JSON allows and no table takes) becomes U+FFFD, and is dropped
-    at the end, as local models drop it there. ``secret`` is kept out of the text, before any cut, and out of
-    what the host says of itself.
+    Half a character (a lone surrogate, which JSON allows and no table accepts) becomes U+FFFD, and is dropped
+    at the end, as local models drop it there. ``secret`` is removed from the text before any cut, and from
+    the host's report on itself.
     """
     try:
         body = json.loads(content)
@@ -154,17 +154,17 @@ def read_answer(target: EndpointTarget, content: bytes, *, prompt: str, secret: 
         return HostResponse(None, None, "bad_answer", *tokens)
     if target.chat:
         text = text.removeprefix(prompt)
-    known = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
+    finish_code = _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop"
     text = redact_key(_whole(text), secret=secret)
     names = {"model": body.get("model"), "fingerprint": body.get("system_fingerprint")}
     served_by = {
         key: sanitize_message(name, secret=secret) for key, name in names.items() if isinstance(name, str)
     }
-    return HostResponse(text, known, None, *tokens, served_by=served_by)
+    return HostResponse(text, finish_code, None, *tokens, served_by=served_by)
 
 
 def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
-    """The code and the message of an error response, as far as it has them, as `host_words`."""
+    """The code and the message of an error response, as far as it has them, sanitized."""
     try:
         error = json.loads(content)["error"]
         code, message = str(error.get("code") or ""), str(error.get("message") or "")
@@ -174,7 +174,7 @@ def error_message(content: bytes, *, secret: str = "") -> tuple[str, str]:
 
 
 def _count(body: Mapping[str, object], name: str) -> int | None:
-    """A number of tokens that a table can hold; JSON's true is an int to Python, and no count."""
+    """A token count that a table can hold; JSON's true is an int in Python, but not a count."""
     usage = body.get("usage")
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if type(count) is int and 0 <= count <= _LARGEST_COUNT else None
@@ -194,35 +194,35 @@ LONGEST_WAIT: Final = 60.0
 
 @dataclass(eq=False)
 class RetryError(Exception):
-    """A failure that may pass."""
+    """A failure that may be temporary."""
 
     code: str
     wait: float | None = None
 
 
 def close_overdue(
-    wires: Sequence[HttpConnection], workers: Sequence[threading.Thread], *, seconds: float
+    connections: Sequence[HttpConnection], workers: Sequence[threading.Thread], *, seconds: float
 ) -> None:
-    """Watch the wires of all workers while one of them is at work; one thread, not a timer a request.
+    """Close overdue connections of all workers while any is busy; one thread instead of a timer per request.
 
-    An answer may so take a tenth longer than ``seconds``, or one second longer.
+    A response may therefore take a tenth longer than ``seconds``, or one second longer.
     """
     while any(worker.is_alive() for worker in workers):
         time.sleep(min(1.0, seconds / 10))
-        for wire in tuple(wires):
-            wire.close_if_overdue()
+        for connection in tuple(connections):
+            connection.close_if_overdue()
 
 
 @dataclass(slots=True)
 class TokenBudget:
-    """Tokens spent, those under way included, against a cap."""
+    """Tokens spent, including those reserved by open requests, against a cap."""
 
     cap: int | None
     spent: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reserve(self, tokens: int) -> bool:
-        """Whether that many more may be spent; they are counted at once."""
+        """Whether that many more tokens may be spent; if so, they are counted at once."""
         with self.lock:
             if self.cap is not None and self.spent + tokens > self.cap:
                 return False
@@ -230,7 +230,7 @@ class TokenBudget:
             return True
 
     def charge(self, reserved: int, answer: HostResponse) -> None:
-        """Replace what was reserved by what the host says was used; a failure used nothing."""
+        """Replace the reservation by the usage that the host reports; a failure uses nothing."""
         counts = [count for count in (answer.prompt_tokens, answer.new_tokens) if count is not None]
         if counts or answer.text is None:
             with self.lock:
@@ -238,14 +238,14 @@ class TokenBudget:
 
 
 def retry_pause(error: Exception) -> bool | float:
-    """Whether an error is worth another attempt, or the seconds the host asked for."""
+    """Whether an error is worth a retry, or the pause in seconds that the host asked for."""
     if not isinstance(error, RetryError) or error.wait is None:
         return isinstance(error, RetryError)
     return error.wait if error.wait <= LONGEST_WAIT else False
 
 
 def parse_retry_after(asked: str) -> float | None:
-    """The pause a host asks for, in seconds; None where it does not, or not legibly."""
+    """The pause that a host asks for, in seconds; None if the header is missing or invalid."""
     if asked.isascii() and asked.isdigit():
         return float(asked)
     try:

@@ -1,4 +1,4 @@
-"""Texts that are in a file already: another tool's generations, or a human baseline."""
+"""Texts already stored in a file: another tool's generations, or a human baseline."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from evenhand.store.table_files import read_lines, read_table
 _MASK = "XYZ "
 _ID = "prompt_id"
 _SENTENCE = 3
-"""Words of a first line that is a text: names of columns have fewer."""
+"""A first line with this many words is a text: column names have fewer."""
 _Texts = Callable[[Request], Sequence[str | None]]
-"""What a file holds for a prompt, in the file's order."""
+"""The texts of a file for a prompt, in file order."""
 
 
 class _StoredTexts:
-    """A model whose texts are there already; ``texts`` are those of a prompt, in order."""
+    """A model that returns stored texts; ``texts`` gives those of a prompt, in order."""
 
     missing = "not_in_file"
-    """The failure of a sample that is not there."""
+    """The failure code of a sample that does not exist."""
 
     def __init__(self, ref: ModelRef, texts: _Texts) -> None:
         self.ref, self._texts = ref, texts
@@ -48,24 +48,24 @@ class _StoredTexts:
                     yield Completion(request.id, sample, None, None, failure=failure)
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Without end: nothing is written."""
+        """Infinite: nothing is generated."""
         return math.inf
 
 
 class ReplayModel(_StoredTexts):
-    """Gives back the texts a file holds for a prompt: sample *i* is the *i*-th of them, in the file's order.
+    """Returns the texts that a file holds for a prompt: sample *i* is the *i*-th of them, in file order.
 
-    A text that begins with its prompt gives what follows it. A sample the file does not have fails with
+    A text that begins with its prompt yields the rest. A sample missing from the file fails with
     ``not_in_file``, an empty cell with ``null_text``. A ``.tsv`` or ``.txt`` file whose first line is a
-    sentence has no names of columns: it holds one whole text a line, after a tab where a label stands before
-    it (the layout of the regard study's samples), and a text belongs to the prompt it begins with.
+    sentence has no header: it holds one complete text per line, after a tab if there is a label before
+    it (the layout of the regard study's samples), and a text belongs to the prompt that it begins with.
 
     Args:
         name: The file: JSONL, CSV, TSV or Parquet, or lines of text.
         text: The column of the texts.
-        prompt: The column of the prompts, which must be the suite's but for white space after it.
-        id: The column of prompt ids, by which texts are looked up in place of the prompt. A file with
-            a column ``prompt_id`` and none of prompts, as a run's ``generations.parquet``, needs no option.
+        prompt: The column of the prompts, which must match the suite's, except for trailing white space.
+        id: The column of prompt ids, used for look-up instead of the prompt. A file with
+            a column ``prompt_id`` and no prompts, such as a run's ``generations.parquet``, needs no option.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class ReplayModel(_StoredTexts):
         super().__init__(ModelRef("replay", name, file_digest(path), options), texts)
 
     def samples(self, requests: Sequence[Request]) -> int:
-        """The most texts the file holds for one of the prompts."""
+        """The largest number of texts that the file holds for one of the prompts."""
         return max((len(self._texts(request)) for request in requests), default=0)
 
 
 def _read_table(path: Path, *, text: str, prompt: str, id: str | None) -> tuple[_Texts, str]:
-    """The texts of a table, and the column by which they are looked up."""
+    """The texts of a table, and the column used to look them up."""
     table = read_table(path)
     if id is None and prompt not in table.columns and _ID in table.columns:
         id = _ID
     key = prompt if id is None else id
     for option, column in {"text": text, "prompt" if id is None else "id": key}.items():
         if column not in table.columns:
-            # No flag of a command names it.
+            # No command-line flag names this column.
             raise InputError(
                 f"{path} has no column {column!r} for the {option}s",
                 expected=", ".join(filter(None, table.columns)) or "a table whose columns have names",
@@ -107,11 +107,11 @@ def _read_table(path: Path, *, text: str, prompt: str, id: str | None) -> tuple[
 
 
 def _read_lines(path: Path) -> _Texts:
-    """Whole texts, one a line, sorted so that those which begin with a prompt are neighbours."""
+    """Complete texts, one per line, sorted so that texts with the same prompt are adjacent."""
     texts = [text for line in read_lines(path) if (text := line.rpartition("\t")[2].strip())]
     if texts and all(text.startswith(_MASK) for text in texts):
         raise InputError(
-            f"every text of {path} begins with {_MASK.strip()}: which demographic it speaks of is lost",
+            f"every text of {path} begins with {_MASK.strip()}: the demographic that it is about is lost",
             expected="the texts as the model wrote them, each beginning with its prompt",
             fix="replay the file from before the masking; texts are masked when they are scored",
         )
@@ -120,16 +120,16 @@ def _read_lines(path: Path) -> _Texts:
     def look_up(request: Request) -> Sequence[str | None]:
         prompt = request.text
         start = bisect_left(lines, (prompt, -1))
-        own = takewhile(lambda line: line[0].startswith(prompt), islice(lines, start, None))
+        hits = takewhile(lambda line: line[0].startswith(prompt), islice(lines, start, None))
         # "worked as" is not the prompt of "worked assiduously".
-        whole = [(place, text) for text, place in own if not text[len(prompt) : len(prompt) + 1].isalnum()]
-        return [text for _, text in sorted(whole)]
+        matches = [(place, text) for text, place in hits if not text[len(prompt) : len(prompt) + 1].isalnum()]
+        return [text for _, text in sorted(matches)]
 
     return look_up
 
 
 def _is_lines(path: Path) -> bool:
-    """Whether a file holds a text a line: its first line is a sentence, not names of columns."""
+    """Whether a file holds one text per line: its first line is a sentence, not column names."""
     suffixes = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffixes not in (".tsv", ".txt") or not path.is_file():
         return False
@@ -138,16 +138,16 @@ def _is_lines(path: Path) -> bool:
 
 
 NAME: Final = "wikipedia"
-"""What ``--model`` calls the human texts of the run's own suite."""
+"""The ``--model`` name of the human texts of the run's own suite."""
 
 
 class HumanModel(_StoredTexts):
-    """The human baseline of a suite: for each prompt the text a person wrote, without the prompt.
+    """The human baseline of a suite: for each prompt the human-written text, without the prompt.
 
-    There is one text a prompt: a second sample fails with ``no_human_text``, as does a prompt without one.
+    There is one text per prompt: a second sample fails with ``no_human_text``, as does a prompt without one.
 
     Args:
-        suite: A suite that brings human texts, such as BOLD with its Wikipedia sentences.
+        suite: A suite with human texts, such as BOLD with its Wikipedia sentences.
     """
 
     missing = "no_human_text"
@@ -163,7 +163,7 @@ def load(name: str = "", *, suite: str = "", execution: Execution | None = None)
 
     Args:
         name: The suite as ``--suite`` names it, or the folder of BOLD: ``wikipedia:FOLDER``.
-        suite: The suite of the run, where no other is named: ``audit wikipedia --suite bold:FOLDER``.
+        suite: The suite of the run, if ``name`` is empty: ``audit wikipedia --suite bold:FOLDER``.
         execution: Whether the run is offline.
     """
     spec = name or suite or "bold"
@@ -173,7 +173,7 @@ def load(name: str = "", *, suite: str = "", execution: Execution | None = None)
 
 
 def of_suite(suite: Suite) -> HumanModel:
-    """The human texts of a suite that is loaded; an error where it has none."""
+    """The human texts of a loaded suite; an error if it has none."""
     if not isinstance(suite, HumanSuite):
         raise InputError(
             f"the suite {suite.info.name!r} has no texts written by people",

@@ -1,1 +1,1 @@
-"""The run folder: manifest, Parquet tables with schemas, content-addressed cache, resume, lock."""
+"""The run folder: manifest, Parquet tables with schemas, content-addressed cache, resuming and locking."""

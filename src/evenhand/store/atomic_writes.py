@@ -1,7 +1,7 @@
-"""Writes that are whole or absent: a temporary name, then a rename.
+"""Atomic writes: to a temporary name first, then renamed.
 
-A killed process leaves its temporary file: hidden, ending in ``.part``, with the process's id in its name.
-`remove_temporary` removes those of processes that are gone.
+A killed process leaves its temporary file: hidden, ending in ``.part``, with the process id in its name.
+`remove_temporary` removes those of processes that no longer run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evenhand.core.errors import EvenhandError, StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _MORE = 1 << 20
-"""Bytes that a disk which is not full still takes."""
+"""Bytes that any disk with free space can take."""
 _REFUSED = frozenset(
     {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENOENT}
 )
@@ -32,7 +32,7 @@ _TEMPORARY = re.compile(r"\..*?-(?:(?P<id>\d{1,10})-(?P<process>[0-9a-f]{8})-)?[
 
 @contextlib.contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place when the block ends well."""
+    """A temporary path beside ``path``; replaces ``path`` if the block succeeds."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name[:40]}-{os.getpid()}-{_PROCESS}-{uuid4().hex}.part")
@@ -43,7 +43,7 @@ def replace_file(path: Path) -> Iterator[Path]:
                 os.fsync(file.fileno())
             temporary.replace(path)
         except PolarsError as error:
-            # Polars reports a full disk in many words, and not always its number.
+            # Polars reports a full disk in many forms, and not always with its error number.
             if _number(error) is None and (refusal := _refusal(temporary)):
                 raise refusal from error
             raise
@@ -52,22 +52,22 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all.
+    """Write UTF-8 text atomically.
 
-    Tables as CSV or JSON lines go this way too: older versions of Polars are silent where a disk is full,
-    and leave a part of the file.
+    CSV and JSON lines are written this way too: older versions of Polars ignore a full disk
+    and leave a partial file.
     """
     with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file's name is one that `replace_file` gives: half written, or left by a kill."""
+    """Whether a file name is one that `replace_file` creates: still being written, or left by a kill."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what killed processes of this machine left half written in a folder, not below it."""
+    """Remove partial files that killed processes of this machine left in a folder, not in its subfolders."""
     with os.scandir(folder) as entries:
         for entry in entries:
             match = _TEMPORARY.fullmatch(entry.name)
@@ -81,7 +81,7 @@ def _is_at_work(number: str | None, process: str | None) -> bool:
     if int(number) == os.getpid():
         return process == _PROCESS
     if os.name != "posix":
-        return True  # elsewhere signal 0 is no question but a signal
+        return True  # on other systems signal 0 is a real signal
     try:
         os.kill(int(number), 0)
     except (ProcessLookupError, OverflowError):
@@ -93,7 +93,7 @@ def _is_at_work(number: str | None, process: str | None) -> bool:
 
 @contextlib.contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turns a full disk or a refused write into a message that says where and what to do."""
+    """Turn a full disk or a failed write into a message that says where it happened and how to fix it."""
     try:
         yield
     except EvenhandError:
@@ -115,7 +115,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def _number(error: Exception) -> int | None:
-    """The number of a failed write; libraries written in Rust have it in their words only."""
+    """The error number of a failed write; libraries written in Rust report it only in their message."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
     match = _OS_ERROR.search(str(error))
@@ -123,7 +123,7 @@ def _number(error: Exception) -> int | None:
 
 
 def _refusal(path: Path) -> OSError | None:
-    """Why a file cannot grow: no space, a quota, a limit on its size; None where it can."""
+    """The reason that a file cannot grow: no space, a quota, a size limit; None if it can."""
     try:
         with path.open("ab") as file:
             file.write(bytes(_MORE))

@@ -1,6 +1,6 @@
-"""The content-addressed cache: what was once generated or scored is not computed again.
+"""The content-addressed cache: what was generated or scored once is not computed again.
 
-One SQLite file, so that several processes share it and a kill loses nothing that was written.
+One SQLite file, so that several processes can share it and a kill loses nothing already written.
 Values are JSON.
 """
 
@@ -29,25 +29,25 @@ Kind = Literal["generations", "scores", "rates"]
 
 _log = logging.getLogger(__name__)
 _ERRORS = (sqlite3.Error, ValueError, OverflowError)
-"""What a damaged file raises: not even its error messages need be UTF-8."""
+"""Errors that a damaged file can raise: even its error messages need not be UTF-8."""
 
 
 def cache_folder() -> Path:
-    """Where the cache lives: ``EVENHAND_CACHE``, else the user's cache folder."""
+    """The cache folder: ``EVENHAND_CACHE``, else the user's cache folder."""
     if folder := os.environ.get("EVENHAND_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
 
 class ContentCache:
-    """Values by key. A cache that cannot be opened or written is a slower run, never a failed one."""
+    """Values by key. If the cache cannot be opened or written, the run is slower but does not fail."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.path = (folder or cache_folder()) / "cache.sqlite"
         self._connection = self._open()
 
     def get_many(self, kind: Kind, keys: Sequence[str]) -> dict[str, Json]:
-        """The values that are there, by key; a row that does not hold JSON is a miss."""
+        """The cached values, by key; a row that does not hold JSON counts as a miss."""
         values: dict[str, Json] = {}
         if self._connection is None:
             return values
@@ -61,12 +61,12 @@ class ContentCache:
         return values
 
     def rate(self, key: str) -> float | None:
-        """A speed that was measured here before, for an estimate; None where there is none."""
+        """A speed measured here before, for an estimate; None if there is none."""
         rate = self.get_many("rates", [key]).get(key)
         return rate if isinstance(rate, float) and rate > 0 else None
 
     def put_many(self, kind: Kind, values: Mapping[str, Json]) -> None:
-        """Keep values; a key that is there already keeps its newest value."""
+        """Store values; an existing key gets the new value."""
         if self._connection is None or not values:
             return
         rows = [(key, canonical_json(value)) for key, value in values.items()]
@@ -77,7 +77,7 @@ class ContentCache:
             self._give_up(error)
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -85,7 +85,7 @@ class ContentCache:
     def _open(self) -> sqlite3.Connection | None:
         connection = None
         try:
-            # Texts of models may be private to the user.
+            # Generated texts may be private to the user.
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             connection = sqlite3.connect(self.path, timeout=30)
             connection.execute("PRAGMA journal_mode=WAL")
@@ -124,9 +124,9 @@ def clear_cache(folder: Path | None = None) -> int:
 def cached_table(
     folder: Path, name: str, depends_on: list[Json], make: Callable[[], pl.DataFrame]
 ) -> pl.DataFrame:
-    """The table ``name`` of what it depends on: read if a run wrote it before, else computed and written.
+    """The table ``name``, read from the folder if a run with the same dependencies wrote it, else computed.
 
-    The version of the package is among what it depends on. A file that cannot be read is made again.
+    The package version is one of the dependencies. A file that cannot be read is rebuilt.
     """
     path = folder / f"{name}-{digest([__version__, *depends_on], size=6)}.parquet"
     if path.is_file():
@@ -142,7 +142,7 @@ def cached_table(
 
 
 def run_key(run: Run) -> list[Json]:
-    """What a run's texts and scores depend on."""
+    """The cache key of a run: everything that its texts and scores depend on."""
     metrics = run.manifest.get("metrics") or {}
     return [
         run.manifest["identity"],

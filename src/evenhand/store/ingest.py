@@ -1,4 +1,4 @@
-"""Texts that people bring: the rows of a table as prompts and generations, with what was odd about them."""
+"""Texts that users supply: table rows as prompts and generations, with problems counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evenhand.store.table_files import require_columns
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """The columns of a file, by what they mean."""
+    """The columns of a file, by meaning."""
 
     text: str
     groups: Mapping[str, str]
@@ -29,14 +29,14 @@ class ColumnLayout:
     id: str | None = None
     mentions: str | None = None
     join_prompt: bool = False
-    """Put the prompt in front of texts that do not start with it."""
+    """Prepend the prompt to texts that do not start with it."""
     strata: tuple[str, ...] = ()
-    """Columns inside which gaps are looked at again."""
+    """Columns within which gaps are also compared."""
     failure: str | None = None
-    """Column of the reasons why there is no text."""
+    """Column with the reason that a text is missing."""
 
     def columns(self) -> dict[str, str | None]:
-        """The columns by the option that names each."""
+        """The columns, by the option that names each."""
         return {
             "--text": self.text,
             "--prompt": self.prompt,
@@ -48,19 +48,19 @@ class ColumnLayout:
         }
 
     def identity(self) -> dict[str, Json]:
-        """What goes into the identity of a run."""
+        """The settings that are part of a run's identity."""
         unused = {name for name in ("strata", "failure") if not getattr(self, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
 @dataclass(slots=True)
 class IngestedTexts:
-    """The texts of a file as prompts and generations, and what was odd about them."""
+    """The texts of a file as prompts and generations, with problems counted."""
 
     prompts: dict[str, Prompt] = field(default_factory=dict)
     rows: list[dict[str, object]] = field(default_factory=list)
     without_group: dict[str, int] = field(default_factory=dict)
-    """For each axis the texts that name no group."""
+    """For each axis, the number of texts without a group."""
 
     def generations(self) -> pl.DataFrame:
         """The texts as a table of generations."""
@@ -68,7 +68,7 @@ class IngestedTexts:
 
 
 def check_layout(table: pl.DataFrame, layout: ColumnLayout, path: Path) -> None:
-    """An error for the first column, group name or id that cannot be used."""
+    """Raise an error for the first column, group name or id that cannot be used."""
     require_columns(table.columns, layout.columns(), path)
     for column in layout.groups.values():
         names = group_names(table, column)
@@ -88,41 +88,41 @@ def check_layout(table: pl.DataFrame, layout: ColumnLayout, path: Path) -> None:
     if ids.null_count():
         raise InputError(
             f"column {layout.id!r} of {path} has {ids.null_count()} empty ids",
-            expected="an id per row",
-            fix="fill them",
+            expected="one id per row",
+            fix="fill in the missing ids",
         )
     doubled = ids.filter(ids.is_duplicated())
     if not doubled.is_empty():
         raise InputError(
-            f"column {layout.id!r} of {path} repeats {doubled.n_unique()} ids, first {doubled[0]!r}",
-            expected="ids that occur once",
+            f"column {layout.id!r} of {path} has {doubled.n_unique()} duplicate ids, first {doubled[0]!r}",
+            expected="unique ids",
             fix="choose another column with --id, or leave it out to number the rows",
         )
 
 
 def group_names(table: pl.DataFrame, column: str) -> set[str]:
-    """The groups a column names; white space around a name does not make another group."""
+    """The groups in a column; white space around a name does not make it another group."""
     return set(table[column].drop_nulls().str.strip_chars().unique()) - {""}
 
 
 def count_copies(table: pl.DataFrame, layout: ColumnLayout) -> int:
-    """Rows whose text another row of the same groups has, where nothing says that they belong together.
+    """The number of rows that duplicate a text of the same groups, unless they are known to belong together.
 
-    Where clusters and prompts are both known, it is the rows that repeat prompt and text in another cluster.
+    If clusters and prompts are both known, it counts rows that repeat prompt and text in another cluster.
     """
     columns = list(dict.fromkeys([layout.text, *layout.groups.values()]))
     if not layout.cluster and not layout.prompt:
-        known = table.drop_nulls(layout.text).select(columns)
-        return known.height - known.n_unique()
+        rows = table.drop_nulls(layout.text).select(columns)
+        return rows.height - rows.n_unique()
     if not layout.cluster or not layout.prompt:
         return 0
-    known = table.drop_nulls([layout.text, layout.prompt, layout.cluster])
+    rows = table.drop_nulls([layout.text, layout.prompt, layout.cluster])
     first = pl.col(layout.cluster).first().over([*columns, layout.prompt])
-    return known.filter(pl.col(layout.cluster) != first).height
+    return rows.filter(pl.col(layout.cluster) != first).height
 
 
 def read_texts(table: pl.DataFrame, layout: ColumnLayout, name: str) -> IngestedTexts:
-    """The prompts and texts of a table; an empty or damaged text is kept with its reason."""
+    """The prompts and texts of a table; an empty or damaged text is kept with a reason."""
     texts = IngestedTexts()
     for number, row in enumerate(table.iter_rows(named=True)):
         prompt, continuation = _prompt(row, number, layout, name)
@@ -152,9 +152,9 @@ def read_texts(table: pl.DataFrame, layout: ColumnLayout, name: str) -> Ingested
 def _prompt(
     row: Mapping[str, str | None], number: int, layout: ColumnLayout, name: str
 ) -> tuple[Prompt, str | None]:
-    """The prompt of a row and what follows it.
+    """The prompt of a row, and the text that follows it.
 
-    A prompt that the text does not start with is a cue: it is kept, but metrics do not read it.
+    A prompt that the text does not start with is only a cue: it is kept, but metrics do not read it.
     """
     text, cue = row[layout.text], (row[layout.prompt] if layout.prompt else None) or ""
     starts = bool(text) and bool(cue) and cast(str, text).startswith(cue)
@@ -170,7 +170,7 @@ def _prompt(
         groups=groups,
         cluster=cluster or f"row {number}",
         mentions=tuple(_mentions(row[layout.mentions] if layout.mentions else None)),
-        # Meta is not part of a prompt's id, and texts of one prompt may lie in several strata.
+        # Meta is not part of a prompt's id, and texts of one prompt may be in several strata.
         source=canonical_json(strata) if strata else "",
         meta=({"cue": cue} if cue and not start else {}) | strata,
     )
@@ -190,7 +190,7 @@ def _mentions(cell: str | None) -> Iterator[Mention]:
 
 
 def parse_mention(word: object) -> Mention:
-    """A word, or an object with the way it is masked, as tasks made from a suite have it."""
+    """A word, or an object that also says how it is masked, as in tasks made from a suite."""
     if not isinstance(word, Mapping):
         return Mention(str(word).strip())
     mask: Mask = "Person" if word.get("mask") == "Person" else "XYZ"

@@ -1,4 +1,4 @@
-"""What a validation says on a metric's card: written by ``validate --onto-card``, shown by ``show``."""
+"""Validation results for a metric's card: written by ``validate --onto-card``, shown by ``show``."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Evidence = dict[str, Json]
 
 
 def cards_folder() -> Path:
-    """Where the evidence for cards lives."""
+    """The folder of the evidence for cards."""
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "evenhand" / "cards"
 
 
 def evidence_file(metric: str) -> Path:
-    """The file of a metric; ``regard=ORG/NAME`` has its own."""
+    """The evidence file of a metric; ``regard=ORG/NAME`` has its own file."""
     safe = "".join(letter if letter.isalnum() or letter in "._-=" else "-" for letter in metric).lstrip(".")
     return cards_folder() / f"{safe[:100] or 'metric'}.json"
 
 
 def read_evidence(metric: str) -> list[Evidence]:
-    """The validations of a metric, oldest first; none where nothing was kept."""
+    """The validations of a metric, oldest first; empty if none are stored."""
     path = evidence_file(metric)
     try:
         entries = json.loads(read_text(path))
@@ -50,12 +50,12 @@ def read_evidence(metric: str) -> list[Evidence]:
 
 
 def write_evidence(metric: str, entry: Evidence) -> Path:
-    """Add a validation; an earlier one of the same metric version and the same labels is replaced."""
+    """Add a validation, replacing an earlier one of the same metric version and labels."""
     key = ("identity", "human")
     path = evidence_file(metric)
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    # Read and written as one: of two validations at the same time neither may be lost.
+    # Locked from read to write, so that two simultaneous validations are both kept.
     with FileLock(path.with_name(f".{path.name}.lock")):
         others = [
             one for one in read_evidence(metric) if any(one.get(name) != entry.get(name) for name in key)
@@ -68,7 +68,7 @@ _SHOWN = ("spearman", "spearman_score", "accuracy", "always_commonest", "kappa",
 
 
 def build_evidence(run: Run, spec: str, info: MetricInfo) -> Evidence:
-    """The entry of a run for the card: which metric, whose labels, how far they agree."""
+    """The entry of a run for the card: the metric, whose labels it was compared with, how well they agree."""
     identity = run.manifest["identity"]
     whole = run.table("validation").filter(pl.col("label") == "(all)")
     measures = whole.select("output", "measure", "value", "low", "high", "p", "level", "n", "null_reason")
@@ -86,7 +86,7 @@ def build_evidence(run: Run, spec: str, info: MetricInfo) -> Evidence:
 
 
 def format_evidence(spec: str, info: MetricInfo) -> str:
-    """The card's section on people; empty without entries. Results of other versions are labelled."""
+    """The card's section on human labels; empty without entries. Results of other versions are labelled."""
     lines: list[str] = []
     for entry in read_evidence(spec):
         human, measures = entry.get("human"), entry.get("measures")

@@ -1,13 +1,13 @@
-"""Parquet files: read and written by the very names they have, and their headers checked before.
+"""Parquet files: paths are taken literally, and headers are checked before reading.
 
-Polars takes ``*``, ``?`` and ``[`` in a path for a pattern and a first ``~`` for the home folder: a run
-folder ``run?`` would be read together with ``run1``. All Parquet is read and written here, where a name is
-only a name.
+Polars interprets ``*``, ``?`` and ``[`` in a path as a glob and a leading ``~`` as the home folder: a run
+folder ``run?`` would be read together with ``run1``. All Parquet is read and written here, where paths are
+taken literally.
 
-Polars also believes the counts and sizes in a file's headers and allocates that much memory: one changed byte
-ends the whole process, where no error can be caught. `check_parquet` walks the headers alone (Thrift's
-compact protocol) and refuses a file whose numbers cannot be true like any other damage. It returns the size
-of the table, so that what is too large is refused before it is read.
+Polars also trusts the counts and sizes in a file's headers and allocates that much memory: one changed byte
+can abort the process without an error that could be caught. `check_parquet` parses only the headers (Thrift's
+compact protocol) and rejects a file with impossible numbers like any other damage. It returns the size of
+the table, so that tables that are too large are rejected before they are read.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ import polars as pl
 from evenhand.core.regular_files import open_regular
 
 _MOST_FOOTER: Final = 1 << 26
-"""Bytes of a footer; walking it takes twenty times as much memory."""
+"""Maximum bytes of a footer; parsing it takes twenty times as much memory."""
 _MOST_HEADER: Final = 1 << 28
 _FIRST_LOOK: Final = 1 << 16
 """Bytes that hold the header of nearly every page."""
 _DEEPEST: Final = 40
 _MOST_PAGE: Final = 1 << 31
-"""Bytes of a page, unpacked; written ones have about a mebibyte."""
+"""Maximum bytes of an uncompressed page; pages usually have about a mebibyte."""
 _RATIO: Final = 100_000
-"""Values a byte may stand for: a run of equal values takes two bytes whatever its length."""
+"""Maximum values per byte: a run of equal values takes two bytes whatever its length."""
 
 _FIXED_SIZE, _REPEATED = 7, 2
-"""The type whose values all have one size, and what a field of a schema is called that occurs many times."""
+"""The physical type with a fixed size per value, and the repetition type of a repeated field."""
 
 Fields = Mapping[int, object]
 
 
 def scan_parquet(*paths: Path | str) -> pl.LazyFrame:
-    """The rows of files, one after another, read when they are used."""
-    # Only a path that begins with ~ is taken for one in the home folder, and an absolute one never does.
+    """The rows of the files, concatenated; read lazily."""
+    # Only a path that begins with ~ is expanded to the home folder, and an absolute path never does.
     return pl.scan_parquet([Path(path).absolute() for path in paths], glob=False, hive_partitioning=False)
 
 
 def read_parquet(path: Path | str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """The rows of a file, of all its columns or of these."""
+    """The rows of a file, with all of its columns or these only."""
     rows = scan_parquet(path)
     return (rows if columns is None else rows.select(columns)).collect()
 
 
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path | str) -> None:
-    """Write rows to a file; lazy ones are streamed."""
+    """Write rows to a file; lazy frames are streamed."""
     (rows.sink_parquet if isinstance(rows, pl.LazyFrame) else rows.write_parquet)(Path(path).absolute())
 
 
@@ -62,51 +62,51 @@ class Page(NamedTuple):
 
     values: int
     size: int
-    """Bytes, unpacked."""
+    """Uncompressed size in bytes."""
 
 
 @dataclass(slots=True)
 class ParquetColumn:
-    """What the headers say of a column."""
+    """What the headers report about a column."""
 
     is_nested: bool = False
-    """Whether it holds lists or structs; their parts are counted together."""
+    """Whether it holds lists or structs; their fields are counted together."""
     pages: list[Page] = field(default_factory=list)
     dictionaries: int = 0
-    """Bytes of its dictionaries, unpacked: each text that rows share is stored once."""
+    """Uncompressed size of its dictionaries in bytes: each text that rows share is stored once."""
 
     @property
     def values(self) -> int:
-        """The values on all pages, the missing ones too."""
+        """The number of values on all pages, including nulls."""
         return sum(page.values for page in self.pages)
 
     @property
     def size(self) -> int:
-        """Bytes of all pages, unpacked."""
+        """Uncompressed size of all pages in bytes."""
         return self.dictionaries + sum(page.size for page in self.pages)
 
 
 class ParquetHeaders(NamedTuple):
-    """What the headers say of a table."""
+    """What the headers report about a table."""
 
     rows: int
     columns: dict[str, ParquetColumn]
 
 
 class _EndsEarlyError(ValueError):
-    """More bytes are needed, where there are any."""
+    """More bytes are needed than the buffer holds."""
 
 
 def check_parquet(path: Path | str) -> ParquetHeaders:
-    """What the headers of a file say; a ValueError where they contradict its size or each other."""
+    """The headers of a file; raises ValueError if they contradict its size or each other."""
     size = os.path.getsize(path)
     with open_regular(path) as file:
         file.seek(max(0, size - 8))
         length, mark = struct.unpack("<I4s", file.read(8).rjust(8))
         if mark != b"PAR1":
-            raise ValueError("it does not end as Parquet does")
+            raise ValueError("it does not end with the Parquet magic number")
         if length > min(size - 12, _MOST_FOOTER):
-            raise ValueError(f"its footer would have {length:,} bytes")
+            raise ValueError(f"its footer claims {length:,} bytes")
         file.seek(size - 8 - length)
         footer = _Compact(file.read(length)).struct()
         columns: dict[str, ParquetColumn] = {}
@@ -115,7 +115,7 @@ def check_parquet(path: Path | str) -> ParquetHeaders:
         for group in _list(footer.get(4)):
             rows, chunks = _number(_fields(group), 3), _list(_fields(group).get(1))
             if len(chunks) != len(leaves):
-                raise ValueError(f"a group of rows has {len(chunks):,} columns, the table {len(leaves):,}")
+                raise ValueError(f"a row group has {len(chunks):,} columns, the table {len(leaves):,}")
             for (name, width), chunk in zip(leaves, chunks, strict=True):
                 _read_chunk(file, _fields(_fields(chunk).get(3)), rows, size, width, columns[name])
             stored += rows
@@ -123,35 +123,35 @@ def check_parquet(path: Path | str) -> ParquetHeaders:
 
 
 def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterator[tuple[str, int]]:
-    """The stored columns in their order, of lists and structs each part; the first element is the table.
+    """The stored columns in order, with each field of lists and structs; the first element is the table.
 
-    Each comes with the name of the column it belongs to, which is added, and the bytes of a value where all
-    have the same number, else 0.
+    Each comes with the name of its top-level column, which is added to ``columns``, and the bytes per value,
+    or 0 if sizes vary.
     """
-    column, left = "", list[int]()
+    column, remaining = "", list[int]()
     for element in elements[1:]:
         fields = _fields(element)
         children = _number(fields, 5)
-        if left:
-            left[-1] -= 1
+        if remaining:
+            remaining[-1] -= 1
         else:
             name = fields.get(4)
             column = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
             if column in columns:
-                raise ValueError(f"two columns are called {column[:40]!r}")
+                raise ValueError(f"two columns are named {column[:40]!r}")
             columns[column] = ParquetColumn(is_nested=bool(children) or fields.get(3) == _REPEATED)
         if children:
-            left.append(children)
+            remaining.append(children)
         else:
             yield column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0
-        while left and left[-1] == 0:
-            left.pop()
+        while remaining and remaining[-1] == 0:
+            remaining.pop()
 
 
 def _read_chunk(
     file: BinaryIO, chunk: Fields, rows: int, size: int, width: int, column: ParquetColumn
 ) -> None:
-    """Add the pages of a part of a column; they must lie in the file and hold as many values as it has."""
+    """Add the pages of a column chunk; they must lie within the file and hold as many values as the chunk."""
     values, stored = _number(chunk, 5), _number(chunk, 7)
     places = [place for place in (_number(chunk, 9), _number(chunk, 11)) if place]
     start = min(places, default=0)
@@ -159,8 +159,8 @@ def _read_chunk(
         raise ValueError(f"a column of {values:,} values does not fit into the file")
     if rows > values:
         raise ValueError(f"a column has {values:,} values for {rows:,} rows")
-    place, left = start, values
-    while left > 0:
+    place, remaining = start, values
+    while remaining > 0:
         page, length = _header(file, place, start + stored - place)
         packed, unpacked = _number(page, 3), _number(page, 2)
         place += length + packed
@@ -170,13 +170,13 @@ def _read_chunk(
             column.pages.append(Page(count, max(unpacked, count * width)))
         else:
             column.dictionaries += unpacked
-        left -= count
-    if left:
-        raise ValueError("the pages of a column hold other than its values")
+        remaining -= count
+    if remaining:
+        raise ValueError("the pages of a column do not hold as many values as the column")
 
 
 def _header(file: BinaryIO, place: int, room: int) -> tuple[Fields, int]:
-    """The header of a page and its length; some writers put the first and the last text into it, whole."""
+    """The header of a page and its length; some writers store the whole minimum and maximum text in it."""
     look = _FIRST_LOOK
     while True:
         file.seek(place)
@@ -190,7 +190,7 @@ def _header(file: BinaryIO, place: int, room: int) -> tuple[Fields, int]:
 
 
 def _values(page: Fields, unpacked: int) -> int:
-    """How many values of the column a page holds."""
+    """The number of values of the column that a page holds."""
     if page.get(7) is not None:
         if _number(_fields(page.get(7)), 1) > 8 * unpacked + 8:
             raise ValueError("a dictionary has more entries than bits")
@@ -225,13 +225,13 @@ def _list(value: object) -> list[object]:
 
 
 class _Compact:
-    """Thrift's compact protocol, as far as headers need it."""
+    """A parser for Thrift's compact protocol, as far as headers need it."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at, self._depth = data, 0, 0
 
     def struct(self) -> Fields:
-        """The fields of a struct by their numbers."""
+        """The fields of a struct, by number."""
         fields: dict[int, object] = {}
         number = 0
         self._depth += 1
@@ -263,13 +263,13 @@ class _Compact:
             case 12:
                 return self.struct()
             case _:
-                raise ValueError("its headers cannot be read")
+                raise ValueError("its headers are invalid")
 
     def _items(self, count: int, *kinds: int) -> list[object]:
-        """The values of a list, or the keys and values of a map in turn."""
+        """The values of a list, or the alternating keys and values of a map."""
         self._require(count)
         self._depth += 1
-        # Here a truth value is a byte of its own, as a number of kind 3 is.
+        # Inside a list a boolean is a separate byte, like a number of kind 3.
         read = [3 if kind in (1, 2) else kind for kind in kinds]
         items = [self._value(kind) for _ in range(count) for kind in read]
         self._depth -= 1

@@ -1,4 +1,4 @@
-"""Prompts to rows and back."""
+"""Conversion between prompts and table rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenhand.store.schemas import EVERY_SCHEMA
 
 def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
     """One row per prompt."""
-    # By columns: a million prompts of a file take seconds so, and minutes as a million rows.
+    # Built by column: a million prompts take seconds this way, and minutes when built by row.
     listed, schema = list(prompts), EVERY_SCHEMA["prompts"]
     columns: dict[str, Any] = {name: [getattr(prompt, name) for prompt in listed] for name in schema}
     for name in ("groups", "mentions"):
@@ -27,7 +27,7 @@ def write_prompt_rows(prompts: Iterable[Prompt]) -> pl.DataFrame:
 
 
 def _lists(records: Sequence[Sequence[Group | Mention]], column: str) -> pl.Series:
-    """The records of each prompt as a column of lists, built from flat columns: dicts take minutes."""
+    """The records of each prompt as a column of lists, built from flat columns: dicts would take minutes."""
     kind = cast(pl.List, EVERY_SCHEMA["prompts"][column])
     parts = cast(pl.Struct, kind.inner).to_schema()
     of_row = {"row": [row for row, part in enumerate(records) for _ in part]}
@@ -39,7 +39,7 @@ def _lists(records: Sequence[Sequence[Group | Mention]], column: str) -> pl.Seri
 
 
 def read_prompt_rows(table: pl.DataFrame) -> list[Prompt]:
-    """The prompts of a run, as they were written."""
+    """The prompts of a run, restored from its table."""
     return [
         Prompt(
             **{
@@ -55,9 +55,9 @@ def read_prompt_rows(table: pl.DataFrame) -> list[Prompt]:
 
 
 def interleave_groups(prompts: Sequence[Prompt]) -> list[Prompt]:
-    """The same prompts in turn over groups, so that the first N of them speak of every group.
+    """The same prompts, alternating between groups, so that the first N of them cover every group.
 
-    Within a group the order of the suite is kept. A limit then cuts all groups alike, and a larger limit
+    Within a group the suite's order is kept. A limit then cuts all groups alike, and a larger limit
     only adds prompts.
     """
     queues: dict[tuple[Group, ...], list[Prompt]] = {}

@@ -1,4 +1,4 @@
-"""A finished or unfinished run: its manifest and its tables, read only."""
+"""A run, finished or not: its manifest and its tables, read only."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ from evenhand.store.table_files import PARQUET_ERRORS, first_error_line
 
 MANIFEST = "run.json"
 FORMAT = 2
-"""Raised when the columns of a table change, so that an older folder can no longer be read.
+"""Incremented when the columns of a table change, so that an older folder can no longer be read.
 
-2: ratios, Cliff's delta, nulls by reason and the permutation check in ``comparisons``; omnibus answers,
+2: ratios, Cliff's delta, nulls by reason and the permutation check in ``comparisons``; omnibus tests,
 pairs, strata, cuts and distributions; intervals in the tables of probe and corpus runs.
 """
-REDO_HINT = (
-    "run the command that made it again with --fresh; what the cache still holds is not computed twice"
-)
-"""What to do about a folder of another format."""
+REDO_HINT = "rerun the command that made it with --fresh; cached results are not computed again"
+"""Fix for a folder of another format."""
 
 REPORTS = ("html", "json", "md")
-"""The forms of the report."""
+"""The formats of the report."""
 
 _OBJECTS = ("identity", "stages", "suites", "metrics", "config", "corpora", "view", "hardware")
 _LISTS = ("warnings", "growth")
-"""What the parts of a manifest are, where it has them."""
+"""The expected types of a manifest's entries."""
 Manifest = dict[str, Any]
 """The parsed ``run.json``; its keys are documented in ``docs/reference/run-folder.md``."""
 
@@ -48,7 +46,7 @@ class Run:
     path: Path
     manifest: Manifest
     trusted: Collection[str] = field(default=(), compare=False, repr=False)
-    """Tables that this process wrote and need not check before it reads them."""
+    """Tables that this process wrote itself and need not check before reading."""
 
     @classmethod
     def open(cls, path: Path | str) -> Run:
@@ -57,7 +55,7 @@ class Run:
         return cls(folder, read_manifest(folder))
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """A table, read when it is used; one that was not written is empty."""
+        """A table, read lazily; empty if it was not written."""
         file = self.path / f"{name}.parquet"
         if not file.exists():
             return empty_table(name).lazy()
@@ -66,25 +64,25 @@ class Run:
                 check_parquet(file)
             rows = scan_parquet(file)
             columns = rows.collect_schema()
-        wanted = EVERY_SCHEMA.get(name, {})
-        missing = [column for column in wanted if column not in columns]
+        schema = EVERY_SCHEMA.get(name, {})
+        missing = [column for column in schema if column not in columns]
         if missing:
             raise RunFolderError(
                 f"{file} lacks the columns {', '.join(missing)}: another version of evenhand wrote it",
                 expected=f"the tables of run format {FORMAT}",
                 fix=REDO_HINT,
             )
-        other = [column for column, kind in wanted.items() if columns[column] not in (kind, pl.Null)]
+        other = [column for column, kind in schema.items() if columns[column] not in (kind, pl.Null)]
         if other:
             raise RunFolderError(
-                f"{file} has the column {other[0]} as {columns[other[0]]}",
-                expected=f"{wanted[other[0]]}, as evenhand writes it",
+                f"column {other[0]} of {file} has the type {columns[other[0]]}",
+                expected=f"{schema[other[0]]}, as evenhand writes it",
                 fix=REDO_HINT,
             )
         return rows
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table in memory."""
+        """A table, loaded into memory."""
         with _damage_errors(self.path / f"{name}.parquet"):
             return self.scan(name).collect()
 
@@ -95,7 +93,7 @@ class Run:
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether a folder holds a manifest of ours, of whatever format."""
+    """Whether a folder holds one of our manifests, of any format version."""
     try:
         read_manifest(folder)
     except RunFolderError as error:
@@ -104,7 +102,7 @@ def is_run_folder(folder: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run folder, or an error that says what the folder is instead."""
+    """The manifest of a run folder; an error if the folder is something else."""
     file = folder / MANIFEST
     if not file.is_file():
         raise RunFolderError(
@@ -140,10 +138,10 @@ def read_manifest(folder: Path) -> Manifest:
 
 @contextmanager
 def run_errors(*runs: Run | Path | str) -> Iterator[None]:
-    """Names the run folder whose tables and manifest do not fit together; our own errors pass.
+    """Name the run folder whose tables and manifest are inconsistent; evenhand's own errors pass through.
 
-    What a folder that somebody changed raises, wherever it is used, cannot be listed. With ``EVENHAND_DEBUG``
-    set the error is left as it is, since a folder that nobody changed would mean a defect of ours.
+    A modified folder can raise any error, wherever it is used. With ``EVENHAND_DEBUG`` set the error is not
+    converted, since for an unmodified folder it would mean a bug in evenhand.
     """
     try:
         yield
@@ -157,19 +155,19 @@ def run_errors(*runs: Run | Path | str) -> Iterator[None]:
         raise RunFolderError(
             f"the run folder {names} cannot be used: {type(error).__name__}: {reason}",
             expected="run folders as evenhand wrote them",
-            fix=f"{REDO_HINT}. Where nobody changed the folder, report this: "
-            "EVENHAND_DEBUG=1 shows the trace",
+            fix=f"{REDO_HINT}. If nobody modified the folder, report this: "
+            "EVENHAND_DEBUG=1 shows the traceback",
         ) from error
 
 
 @contextmanager
 def _damage_errors(file: Path) -> Iterator[None]:
-    """Names the file that cannot be read."""
+    """Name the file that cannot be read."""
     try:
         yield
     except PARQUET_ERRORS as error:
         raise RunFolderError(
             f"{file} is damaged: {first_error_line(error)}",
             expected="a table as the run wrote it",
-            fix="run the command that made it again: finished shards are kept",
+            fix="rerun the command that made it: finished shards are kept",
         ) from error

@@ -1,4 +1,4 @@
-"""The run folder as it is being written: one process, one manifest, shards that are whole or absent."""
+"""The run folder while it is written: one process, one manifest, atomically written shards."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _OURS = frozenset(
 
 
 class FolderLock:
-    """The lock of a folder."""
+    """The lock on a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = FileLock(folder / LOCK)
 
     def acquire(self, doing: str) -> None:
-        """Hold the folder and sweep it, or say who does; ``doing`` completes "another process is"."""
+        """Lock and clean the folder, or report who holds it; ``doing`` completes "another process is"."""
         if (self._folder / LOCK).is_symlink():
             raise RunFolderError(f"{self._folder / LOCK} is a link", fix="remove it: a lock is a file")
         try:
@@ -66,14 +66,14 @@ class FolderLock:
                 fix="wait for it, or choose another folder with --out",
             ) from error
         remove_temporary(self._folder)
-        # A courtesy: a folder that takes no note may still take the work.
+        # Best effort: the lock also works if this note cannot be written.
         with contextlib.suppress(OSError, StorageError):
             host = platform.node() or "this machine"
             write_text(self._folder / HOLDER, f"process {os.getpid()} on {host}, since {utc_timestamp()}\n")
 
     def release(self, *, remove: bool = False) -> None:
-        """Let others in; ``remove`` deletes the file too, from a folder that is handed on as it is."""
-        # While it is held: a file that is deleted later may be somebody else's lock by then.
+        """Release the lock; ``remove`` also deletes its file, from a folder that is handed over as it is."""
+        # Deleted while locked: a moment later the file could be another process's lock.
         for name in (HOLDER, LOCK) if remove else (HOLDER,):
             with contextlib.suppress(OSError):
                 (self._folder / name).unlink(missing_ok=True)
@@ -81,13 +81,13 @@ class FolderLock:
 
 
 def foreign_names(folder: Path) -> set[str]:
-    """The names in a folder that are neither a lock of ours nor left by a kill."""
+    """The names in a folder that are neither our lock files nor left by a kill."""
     names = {entry.name for entry in folder.iterdir()} - {LOCK, HOLDER}
     return {name for name in names if not is_temporary(name)}
 
 
 def default_folder(command: str, name: str, identity: Mapping[str, Json]) -> Path:
-    """``runs/<command>-<name>-<digest>``: the same command finds its folder again."""
+    """``runs/<command>-<name>-<digest>``: the same command gets the same folder."""
     safe = safe_file_name(name, "run")[:40]
     return Path("runs") / f"{command}-{safe}-{digest(dict(identity), size=5)}"
 
@@ -131,7 +131,7 @@ class RunFolder:
         self._written.add(name)
 
     def has_shard(self, stage: str, key: str) -> bool:
-        """Whether a shard is finished; one that cannot be read is not."""
+        """Whether a shard is finished; an unreadable shard counts as unfinished."""
         path = self._shard(stage, key)
         if not path.exists():
             return False
@@ -139,7 +139,7 @@ class RunFolder:
             check_parquet(path)
             scan_parquet(path).collect_schema()
         except PARQUET_ERRORS:
-            _log.warning("%s is damaged and is done again", path)
+            _log.warning("%s is damaged and will be recomputed", path)
             return False
         return True
 
@@ -160,14 +160,14 @@ class RunFolder:
         self._written.add(name)
 
     def run(self) -> Run:
-        """The folder as readers see it."""
+        """The folder as a read-only run."""
         return Run(self.path, self.manifest, self._written)
 
     def _shard(self, stage: str, key: str) -> Path:
         return self.path / "shards" / stage / f"{key}.parquet"
 
     def _refuse_foreign_folder(self) -> None:
-        # --out may point anywhere: never write into, nor empty, a folder that is not ours.
+        # --out may name any folder: never write into, or clear, a folder that is not ours.
         inside = foreign_names(self.path)
         if not inside <= {"shards"} and not is_run_folder(self.path):
             raise RunFolderError(
@@ -177,9 +177,9 @@ class RunFolder:
             )
 
     def _clear(self, identity: Mapping[str, Json]) -> None:
-        """Remove what a run writes, and no file that a user may have added.
+        """Remove the files that a run writes, but none that a user may have added.
 
-        The manifest is there at any moment, and says that the run is unfinished before the first table goes.
+        There is always a manifest, and it says that the run is unfinished before the first table is removed.
         """
         for shards in _real_folders(self.path / "shards"):
             shutil.rmtree(shards)
@@ -209,7 +209,7 @@ class RunFolder:
 
 @contextlib.contextmanager
 def run_stage(folder: RunFolder, name: str) -> Iterator[dict[str, Json]]:
-    """A stage of the run: its state is in the manifest, also when it is interrupted."""
+    """A stage of the run; its state is kept in the manifest, even if it is interrupted."""
     record: dict[str, Json] = {"state": "running", "started": utc_timestamp()}
     folder.manifest["stages"][name] = record
     folder.save_manifest()
@@ -225,12 +225,12 @@ def run_stage(folder: RunFolder, name: str) -> Iterator[dict[str, Json]]:
 
 
 def _real_folders(*paths: Path) -> list[Path]:
-    """The folders among the paths, without links to others."""
+    """The folders among the paths, except links."""
     return [path for path in paths if path.is_dir() and not path.is_symlink()]
 
 
 def utc_timestamp() -> str:
-    """The time, in UTC, to the second."""
+    """The current UTC time, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

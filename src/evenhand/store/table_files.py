@@ -1,4 +1,4 @@
-"""Tables of texts that people bring: JSONL, CSV, TSV, Parquet, all read as columns of strings."""
+"""Tables of texts that users supply: JSONL, CSV, TSV, Parquet, all read as string columns."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ from evenhand.stats.label_scales import number_or_none
 from evenhand.store.parquet import ParquetHeaders, check_parquet, read_parquet
 
 _LARGEST = 4 << 30
-"""Bytes of text read into memory at most."""
+"""Maximum bytes of text read into memory."""
 _MOST_ROWS = 100_000_000
-"""Rows of a Parquet file at most: a few kilobytes can say that a row comes a billion times."""
+"""Maximum rows of a Parquet file: a few kilobytes can repeat a row a billion times."""
 _MOST_CELLS = 250_000_000
-"""Cells of a table at most, the missing ones too: each takes 16 bytes, whatever it holds."""
+"""Maximum cells of a table, including nulls: each takes 16 bytes, whatever it holds."""
 _PART_OF_LIST = 10
-"""Cells that a value inside a list or struct counts as: on the way to JSON it is a Python object."""
+"""Cells that a value in a list or struct counts as: it becomes a Python object on the way to JSON."""
 _JSON_ROWS = 1 << 16
-"""Rows of lists or structs that are made into JSON at a time."""
+"""Rows of lists or structs converted to JSON at a time."""
 
 _WIDEST = 10_000
-"""Columns of a table at most: fields that no two rows share make columns without end."""
+"""Maximum columns of a table: rows that share no fields would create columns without limit."""
 
 PARQUET_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError)
-"""What reading a damaged Parquet file raises; the library panics over some."""
+"""Errors from reading a damaged Parquet file; the library panics on some."""
 FORMATS = ".jsonl, .ndjson, .csv, .tsv or .parquet (each but Parquet also .gz)"
 
 
 def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> pl.DataFrame:
-    """The rows of a file, every column as text: numbers as written, NaN and empty cells as null.
+    """The rows of a file, with every column as text: numbers as written, NaN and empty cells as null.
 
     Lists and objects become JSON text. Bytes that are not UTF-8 become U+FFFD, which later stages exclude
     with a reason.
 
     Args:
         path: The file.
-        columns: The wanted columns by the option that names each; a missing one is an error. Of a Parquet
-            file no other column is read. All columns by default.
+        columns: The columns to read, by the option that names each; a missing one is an error. Of a Parquet
+            file no other column is read. Default: all columns.
     """
     if not path.is_file():
         raise InputError(
-            f"{path} is {'a folder' if path.is_dir() else 'not there'}",
+            f"{path} {'is a folder' if path.is_dir() else 'does not exist'}",
             expected=f"a file: {FORMATS}",
             fix="check the path",
         )
@@ -81,7 +81,7 @@ def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> p
 
 
 def column_names(path: Path) -> list[str]:
-    """The names of a table's columns; of Parquet nothing else is read."""
+    """The column names of a table; for Parquet nothing else is read."""
     if path.is_file() and path.suffix.lower() == ".parquet":
         with _naming_damage(path):
             return list(check_parquet(path).columns)
@@ -89,18 +89,18 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, which may be packed (.gz); bytes that are not UTF-8 become U+FFFD."""
+    """The lines of a text file, optionally compressed (.gz); bytes that are not UTF-8 become U+FFFD."""
     text = read_bytes(path).decode("utf-8", "replace")
-    # Not splitlines: a text may hold U+2028 and other breaks that end no line of a file.
+    # Not splitlines: a text may contain U+2028 and other breaks that do not end a line of the file.
     lines = text.replace("\r\n", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def require_columns(names: Sequence[str], columns: Mapping[str, str | None], path: Path) -> None:
-    """An error naming the first option whose column is not among the names of a table's columns."""
-    # A whole header became one column, as with spreadsheets of some countries.
+    """Raise an error that names the first option whose column is not among a table's columns."""
+    # The whole header became one column, as with spreadsheets saved in some countries.
     is_one = len(names) == 1 and ";" in names[0]
-    fix = "its cells stand between semicolons: save it with commas, or with tabs as .tsv" if is_one else ""
+    fix = "its cells are separated by semicolons: save it with commas, or with tabs as .tsv" if is_one else ""
     for option, column in columns.items():
         if column is not None and column not in names:
             raise InputError(
@@ -111,19 +111,19 @@ def require_columns(names: Sequence[str], columns: Mapping[str, str | None], pat
 
 
 def read_cells(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """The cells of a table's columns, row by row; an empty cell is an empty text."""
+    """The cells of a table's columns, row by row; an empty cell is an empty string."""
     table = read_table(path)
     if missing := [name for name in columns if name not in table.columns]:
         raise InputError(
             f"{path} has no column {', '.join(missing)}; it has {', '.join(table.columns)[:500]}",
             expected=f"the columns {', '.join(columns)}",
-            fix="write the file again, or rename its columns",
+            fix="recreate the file, or rename its columns",
         )
     return list(table.select(pl.col(*columns).fill_null("")).iter_rows())
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, unpacked if it ends in .gz, without a byte order mark."""
+    """The bytes of a file, decompressed if it ends in .gz, without a byte order mark."""
     try:
         most = _LARGEST
         if path.suffix.lower() == ".gz":
@@ -141,7 +141,7 @@ def read_bytes(path: Path) -> bytes:
             f"{path} unpacks to more than {most >> 20:,} MiB",
             expected=f"at most {_LARGEST >> 30} GiB, and {MAX_RATIO} times the packed size: "
             "higher ratios suggest a decompression bomb",
-            fix="split it, convert it to Parquet, or unpack it yourself where you trust it",
+            fix="split it, convert it to Parquet, or unpack it yourself if you trust it",
         )
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         raise InputError(f"{path} is UTF-16", expected="UTF-8", fix="save it as UTF-8")
@@ -149,14 +149,14 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Json]]]:
-    """The objects of a file of JSON lines, each with the number of its line."""
+    """The objects of a JSON Lines file, each with its line number."""
     for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
         if line.strip():
             yield number, _parse_line(line.decode("utf-8", "replace"), number, path)
 
 
 def text_table(rows: Iterable[Mapping[str, str | None]], path: Path) -> pl.DataFrame:
-    """The rows as columns of text; a field that a row lacks is null."""
+    """The rows as text columns; a missing field is null."""
     columns: dict[str, list[str | None]] = {}
     height = 0
     for row in rows:
@@ -169,12 +169,12 @@ def text_table(rows: Iterable[Mapping[str, str | None]], path: Path) -> pl.DataF
             raise InputError(
                 f"{path} has more than {_WIDEST:,} fields",
                 expected="rows that share their fields",
-                fix="leave out what differs from row to row",
+                fix="leave out the fields that differ from row to row",
             )
         _require_cells(path, height * len(columns), len(columns))
     for cells in columns.values():
         cells.extend([None] * (height - len(cells)))
-    # A name may hold a lone surrogate as a text may.
+    # A name may contain a lone surrogate, as a text may.
     sound = {to_cell(name) or "": cells for name, cells in columns.items()}
     return pl.DataFrame(sound, schema=dict.fromkeys(sound, pl.String))
 
@@ -191,14 +191,14 @@ def _parse_line(line: str, number: int, path: Path) -> Mapping[str, Json]:
 
 
 def to_cell(value: Json) -> str | None:
-    """A value of JSON as text: null and NaN as null, lists and objects as JSON."""
+    """A JSON value as text: null and NaN as null, lists and objects as JSON."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     try:
         text = value if isinstance(value, str) else canonical_json(value)
-    except ValueError:  # NaN inside a list or an object: it stays, as it was written
+    except ValueError:  # NaN inside a list or an object: kept as it was written
         text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    # Polars strings are UTF-8: a lone surrogate written as \udXXX is damage, like any other.
+    # Polars strings are UTF-8: a lone surrogate written as \udXXX counts as damage.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -208,7 +208,7 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
     read = partial(pl.read_csv, separator=separator, infer_schema=False)
     try:
         width = read(io.BytesIO(content), n_rows=0).width
-        # A row may be shorter than the header: the cells that it lacks take memory too.
+        # A row may be shorter than the header: its missing cells take memory too.
         if width > _WIDEST or width * (content.count(b"\n") + 1) > _MOST_CELLS:
             rows = read(io.BytesIO(content), columns=[0]).height
             _require_cells(path, rows * width, width)
@@ -224,9 +224,9 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
 
 
 def load_parquet(path: Path, columns: Mapping[str, str | None] | None = None) -> pl.DataFrame:
-    """The table of a Parquet file as it is stored, or the wanted columns of it; see `read_table`.
+    """The table of a Parquet file as it is stored, or only the requested columns; see `read_table`.
 
-    What would not fit into memory is refused, by the headers of the file before anything else is read.
+    A table that would not fit into memory is rejected by its headers, before anything else is read.
     """
     with _naming_damage(path):
         headers = check_parquet(path)
@@ -237,7 +237,7 @@ def load_parquet(path: Path, columns: Mapping[str, str | None] | None = None) ->
     _require_room(path, headers, names)
     with _naming_damage(path):
         table = read_parquet(path, names)
-        # Texts that rows share are in memory once until here.
+        # Up to here, texts that rows share are in memory only once.
         size = sum(text_size(column) for column in table.iter_columns())
     if size > _LARGEST:
         raise _too_large(path, f"{size >> 20:,} MiB of text")
@@ -245,10 +245,10 @@ def load_parquet(path: Path, columns: Mapping[str, str | None] | None = None) ->
 
 
 def _require_room(path: Path, headers: ParquetHeaders, names: Sequence[str]) -> None:
-    """An error where a Parquet file, or some of its columns, would not fit into memory."""
-    wanted = [headers.columns[name] for name in names]
-    cells = sum(column.values * (_PART_OF_LIST if column.is_nested else 1) for column in wanted)
-    size = sum(column.size for column in wanted)
+    """Raise an error if a Parquet file, or its requested columns, would not fit into memory."""
+    requested = [headers.columns[name] for name in names]
+    cells = sum(column.values * (_PART_OF_LIST if column.is_nested else 1) for column in requested)
+    size = sum(column.size for column in requested)
     for amount, limit, words in (
         (headers.rows, _MOST_ROWS, f"{headers.rows:,} rows"),
         (len(headers.columns), _WIDEST, f"{len(headers.columns):,} columns"),
@@ -260,7 +260,7 @@ def _require_room(path: Path, headers: ParquetHeaders, names: Sequence[str]) -> 
 
 
 def _require_cells(path: Path, cells: int, columns: int) -> None:
-    """An error where a table has more columns or cells, the missing ones too, than are read into memory."""
+    """Raise an error if a table has more columns or cells (nulls included) than are read into memory."""
     if columns > _WIDEST:
         raise _too_large(path, f"{columns:,} columns")
     if cells > _MOST_CELLS:
@@ -282,14 +282,14 @@ def _naming_damage(path: Path) -> Iterator[None]:
         yield
     except PARQUET_ERRORS as error:
         raise InputError(
-            f"{path} is not a Parquet file we can read: {first_error_line(error)}",
+            f"{path} is not a readable Parquet file: {first_error_line(error)}",
             expected="Parquet",
-            fix="write the file again, or get it again",
+            fix="recreate the file, or download it again",
         ) from error
 
 
 def text_size(column: pl.Series) -> int:
-    """Bytes of the texts of a column, those inside lists and structs too."""
+    """Size in bytes of a column's texts, including those in lists and structs."""
     if isinstance(column.dtype, pl.List | pl.Array):
         return text_size(column.explode())
     if isinstance(column.dtype, pl.Struct):
@@ -298,7 +298,7 @@ def text_size(column: pl.Series) -> int:
 
 
 def text_sizes(column: pl.Series) -> pl.Series:
-    """Bytes of the text in each cell of a column without lists; 0 for what is no text."""
+    """Size in bytes of the text in each cell of a column without lists; 0 for other values."""
     if column.dtype == pl.String:
         sizes = column.str.len_bytes()
     elif column.dtype == pl.Binary:
@@ -307,12 +307,12 @@ def text_sizes(column: pl.Series) -> pl.Series:
         sizes = column.cat.len_bytes()
     else:
         sizes = pl.repeat(0, len(column), eager=True)
-    # Sums of 32-bit numbers have 32 bits themselves and wrap around.
+    # Sums of 32-bit numbers are 32 bits wide themselves and overflow.
     return sizes.fill_null(0).cast(pl.Int64)
 
 
 def first_error_line(error: BaseException) -> str:
-    """What an error says, on one line of at most 300 letters: some repeat what they could not read."""
+    """An error message on one line of at most 300 characters: some repeat the data they could not read."""
     return next(iter(str(error).splitlines()), "")[:300] or type(error).__name__
 
 
@@ -339,15 +339,15 @@ def _as_text(column: pl.Series) -> pl.Series:
 
 
 _FORMULA: Final = r"(?:[^\S\t\r\n]|['\"])*[=+\-@\uff1d\uff0b\uff0d\uff20]"
-"""The beginning of what is taken for a formula; some spreadsheets take the wide forms too."""
+"""The start of anything treated as a formula; some spreadsheets accept the full-width forms too."""
 _BEGINS: Final = rf"\A(?=[ ']*[\t\r\n])|(?:\A|(?<=[;\t\r\n]))(?={_FORMULA})"
-"""Where one begins: in a cell, and where the cell may be cut. White space at its start is skipped."""
+"""Where a formula can start: in a cell, and where the cell may be split. Leading white space is skipped."""
 _BARE: Final = re.compile(_BEGINS)
 _QUOTED: Final = re.compile(rf"\A'(?=[ ']*[\t\r\n])|(?:\A|(?<=[;\t\r\n]))'(?={_FORMULA})")
 
 
 def guard_cell(cell: str) -> str:
-    """The cell as a spreadsheet shows it and does not run it: a quote before what begins like a formula.
+    """The cell, safe for spreadsheets: with a quote before anything that looks like a formula.
 
     >>> guard_cell("=1+1"), guard_cell("a;=1+1"), guard_cell("-1"), guard_cell("plain")
     ("'=1+1", "a;'=1+1", '-1', 'plain')
@@ -356,23 +356,23 @@ def guard_cell(cell: str) -> str:
 
 
 def unguard_cell(cell: str) -> str:
-    """What `guard_cell` was given; a cell that it did not make stays as it is."""
+    """The inverse of `guard_cell`; other cells are unchanged."""
     bare = _QUOTED.sub("", cell)
     return bare if guard_cell(bare) == cell else cell
 
 
 def spreadsheet_csv(table: pl.DataFrame, *, decimals: int | None = None) -> str:
-    """The table as CSV, with every text guarded and in quotes."""
+    """The table as CSV, with every text guarded and quoted."""
     return guard_table(table).write_csv(quote_style="non_numeric", float_precision=decimals)
 
 
 def guard_table(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with every text guarded, names of columns too."""
+    """The table with every text guarded, including column names."""
     return _map_cells(table, guard_cell)
 
 
 def unguard_table(table: pl.DataFrame) -> pl.DataFrame:
-    """What `guard_table` was given."""
+    """The inverse of `guard_table`."""
     return _map_cells(table, unguard_cell)
 
 

@@ -1,4 +1,4 @@
-"""What is to be read: files by path, glob, folder or URL, with their format and packing."""
+"""The inputs to read: files by path, glob, folder or URL, with their format and compression."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadProblem:
-    """Something in an input that was not counted as it stands, and where."""
+    """A part of an input that was not counted as it is, and its location."""
 
     file: str
     byte: int | None
@@ -37,7 +37,7 @@ class ReadProblem:
 
 
 READ_ERRORS = (OSError, EOFError, LZMAError, zlib.error, RuntimeError)
-"""What damaged or vanished files raise."""
+"""Errors from damaged or vanished files."""
 
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 Compression = Literal["", "gzip", "bz2", "xz", "zstd"]
@@ -50,12 +50,12 @@ _FORMATS: Mapping[Format, str] = {
     "parquet": ".parquet",
     "mediawiki": ".xml",
 }
-"""The endings of each; every other one is running text."""
+"""The suffixes of each format; all other files are running text."""
 _TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
-"""What stores call the version of a file."""
+"""The names that stores use for the version of a file."""
 
 _ZSTD_STEP = 1 << 12
-"""Stored bytes unpacked at a time: four of them may stand for 128 KiB."""
+"""Stored bytes to decompress at a time: four of them may expand to 128 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +69,22 @@ class TextSource:
     size: int
     """In bytes, as stored."""
     version: str = ""
-    """When it was changed, or the store's tag: the same name may come to hold another text."""
+    """Modification time, or the store's tag: the content of a name may change."""
 
     @property
     def is_url(self) -> bool:
-        """Whether the file is not on this machine."""
+        """Whether the file is on another machine."""
         return "://" in self.path
 
     def identity(self) -> dict[str, Json]:
-        """The source as the manifest holds it."""
+        """The source as recorded in the manifest."""
         return asdict(self)
 
 
 def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[ReadProblem]]:
-    """The files behind paths, globs, folders and URLs, in a fixed order, and what could not be found.
+    """The files behind paths, globs, folders and URLs, in a fixed order, and the paths without files.
 
-    A path that exists under the very name that was given is no glob, whatever characters it has.
+    A path that exists exactly as given is not a glob, whatever characters it contains.
     ``NAME=PATH`` names a corpus; paths without a name form one corpus together.
     """
     sources: dict[tuple[str, str], TextSource] = {}
@@ -94,12 +94,12 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
         corpus, place = _split_name(path)
         files = list(_files(corpus or shared, place, problems))
         if not files:
-            problems.append(ReadProblem(place, None, "no such file, or nothing in it"))
+            problems.append(ReadProblem(place, None, "no such file, or an empty folder"))
         for file in files:
             sources.setdefault((file.corpus, file.path), file)
     if not sources:
         raise InputError(
-            f"no file to read in {', '.join(map(str, paths)) or 'nothing'}",
+            f"no files to read in {', '.join(map(str, paths)) or 'nothing'}",
             expected="files, folders, globs and URLs of text, JSONL, CSV, TSV, Parquet or MediaWiki XML",
             fix="check the path",
         )
@@ -107,7 +107,7 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
 
 
 def open_source(source: TextSource) -> tuple[BinaryIO, BinaryIO]:
-    """The unpacked bytes of a source, and the stored bytes beneath them, whose place tells how far we are."""
+    """The decompressed bytes of a source, and the stored bytes below, whose position measures progress."""
     raw = _raw(source)
     if source.packing == "zstd":
         return cast(BinaryIO, io.BufferedReader(_ZstdFrames(raw), 1 << 20)), raw
@@ -124,7 +124,7 @@ def _raw(source: TextSource) -> BinaryIO:
 
 def _split_name(path: Path | str) -> tuple[str, str]:
     name, equals, place = str(path).partition("=")
-    # A folder of a partitioned table may be called `split=train`.
+    # The folder of a partitioned table may be named `split=train`.
     is_path = Path(path).exists() or bool(_matches(str(path)))
     return (name, place) if equals and "/" not in name and not is_path else ("", str(path))
 
@@ -149,7 +149,7 @@ def _files(corpus: str, place: str, problems: list[ReadProblem]) -> Iterator[Tex
 
 
 def _matches(pattern: str) -> list[Path]:
-    """What a pattern matches; its first folders, as far as they are there by name, are no pattern."""
+    """The paths that match a pattern; leading folders that exist by that name are taken literally."""
     path = Path(pattern)
     start = next((folder for folder in path.parents if folder.exists()), Path())
     inside = str(path.relative_to(start))
@@ -157,14 +157,14 @@ def _matches(pattern: str) -> list[Path]:
 
 
 def _local(corpus: str, path: Path) -> TextSource:
-    # Opening a link to nothing reports what is wrong.
-    known = path.stat() if path.exists() else None
-    size, version = (known.st_size, str(known.st_mtime_ns)) if known else (0, "")
+    # Opening a dangling link reports what is wrong.
+    status = path.stat() if path.exists() else None
+    size, version = (status.st_size, str(status.st_mtime_ns)) if status else (0, "")
     return _source(corpus, str(path), size, version)
 
 
 def _inside(folder: Path, problems: list[ReadProblem]) -> list[Path]:
-    """The files in a folder, at any depth, but for hidden ones and run folders; links are not followed."""
+    """The files in a folder, recursively, except hidden ones and run folders; links are not followed."""
 
     def report(error: OSError) -> None:
         reason = f"cannot be listed: {error.strerror or error}; not counted"
@@ -177,12 +177,12 @@ def _inside(folder: Path, problems: list[ReadProblem]) -> list[Path]:
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [Path(place, name) for name in files if not name.startswith(".")]
-    # A link to nothing is kept. Pipes, devices and links to them are no texts, and some never end.
+    # Dangling links are kept. Pipes, devices and links to them are not texts, and some never end.
     return [file for file in sorted(paths) if file.is_file() or not file.exists()]
 
 
 def _remote_files(corpus: str, url: str) -> Iterator[TextSource]:
-    """The files behind a URL; it is written to the run folder, so that it must not hold a key."""
+    """The files behind a URL; the URL is written to the run folder, so it must not contain a key."""
     refuse_keys(url)
     try:
         system, path = _file_system(url)
@@ -195,39 +195,39 @@ def _remote_files(corpus: str, url: str) -> Iterator[TextSource]:
             matches = sorted(system.glob(path)) if any(letter in path for letter in "*?[") else []
         for match in matches:
             name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
-            known = system.info(match)
-            tag = next((str(known[key]) for key in _TAGS if known.get(key)), "")
-            yield _source(corpus, name, int(known.get("size") or 0), tag)
+            info = system.info(match)
+            tag = next((str(info[key]) for key in _TAGS if info.get(key)), "")
+            yield _source(corpus, name, int(info.get("size") or 0), tag)
     except EvenhandError:
         raise
-    # Each store raises errors of its own, which have nothing in common.
+    # Each store raises its own errors, which have no common base class.
     except Exception as error:
         raise InputError(
             f"{url} cannot be listed: {type(error).__name__}: {error}",
-            expected="a URL that can be reached from here",
+            expected="a URL that is reachable from this machine",
             fix="check the URL, the network and the keys",
         ) from error
 
 
 def refuse_keys(url: str) -> None:
-    """An error for a URL that holds a user, a password or a query."""
-    # fsspec chains stores by two colons: filecache::https://HOST/FILE.
+    """Raise an error for a URL that contains a user, a password or a query."""
+    # fsspec chains stores with two colons: filecache::https://HOST/FILE.
     for link in url.split("::"):
         try:
             parts = urlsplit(link)
         except ValueError as error:
-            # Not repeated: what cannot be read may hold a password too.
+            # Not shown: a URL that cannot be parsed may also contain a password.
             raise InputError(
                 "a URL cannot be read", expected="PROTOCOL://HOST/PATH", fix="check its brackets"
             ) from error
         is_web = parts.scheme.endswith(("http", "https", "ftp"))
-        # Other stores have uses of their own for an @: abfs://CONTAINER@ACCOUNT, github://ORG:REPO@TAG.
+        # Other stores use @ in other ways: abfs://CONTAINER@ACCOUNT, github://ORG:REPO@TAG.
         has_password = parts.password is not None and parts.scheme != "github"
         if has_password or (is_web and ("@" in parts.netloc or parts.query)):
             raise InputError(
-                f"the URL of {parts.hostname} has a user, a password or a query in it",
+                f"the URL of {parts.hostname} contains a user, a password or a query",
                 expected="URLs without keys: they are written to the run folder",
-                fix="fetch the file first, or give the key as the library of the store takes it",
+                fix="download the file first, or pass the key the way the store's library expects",
             )
 
 
@@ -238,8 +238,8 @@ def _file_system(url: str) -> tuple[Any, str]:
     except (ImportError, ValueError) as error:
         raise InputError(
             f"{url} cannot be opened: {error}",
-            expected="a URL fsspec knows",
-            fix="install what it names, such as s3fs, gcsfs or huggingface_hub",
+            expected="a URL that fsspec supports",
+            fix="install the library it names, such as s3fs, gcsfs or huggingface_hub",
         ) from error
     return system, str(path)
 
@@ -253,7 +253,7 @@ def _source(corpus: str, path: str, size: int, version: str) -> TextSource:
 
 
 class _ZstdFrames(io.RawIOBase):
-    """The bytes of zstd frames; the library's own reader would take a cut file for a whole one."""
+    """The bytes of zstd frames; the library's own reader would accept a truncated file as complete."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw, self._library = raw, require_library("zstandard", "a zstd file")
@@ -265,7 +265,7 @@ class _ZstdFrames(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill the buffer as far as one step of unpacking goes."""
+        """Fill the buffer from one decompression step."""
         while not self._ready:
             if not self._unpack():
                 return 0

@@ -1,4 +1,4 @@
-"""Batches of texts of like length, padded, and as large as the memory allows."""
+"""Padded batches of texts of similar length, as large as memory allows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _log = logging.getLogger(__name__)
 
 
 def batch_by_length(lengths: Sequence[int], *, rows: int, tokens: int | None = None) -> Iterator[list[int]]:
-    """Batches of indices, every index once: at most ``rows`` of them and ``tokens`` cells with padding.
+    """Batches of indices, every index once: at most ``rows`` indices and ``tokens`` cells, padding included.
 
     The longest come first, so that a batch that does not fit in memory fails at once. Ties keep their order,
-    so the batches follow from the lengths alone. A text longer than ``tokens`` is a batch of its own.
+    so the batches depend on the lengths only. A text longer than ``tokens`` is a batch of its own.
 
     >>> list(batch_by_length([3, 9, 4, 8], rows=2))
     [[1, 3], [2, 0]]
@@ -46,7 +46,7 @@ def map_by_length(
     rows: int,
     tokens: int | None = None,
 ) -> list[_Result]:
-    """The result of every item, in the items' order; ``work`` gets batches of items of like length."""
+    """The result of every item, in order; ``work`` gets batches of items of similar length."""
     results: dict[int, _Result] = {}
     for batch in batch_by_length([len(item) for item in items], rows=rows, tokens=tokens):
         results.update(zip(batch, work([items[index] for index in batch]), strict=True))
@@ -54,19 +54,19 @@ def map_by_length(
 
 
 MAX_LOGITS = 1 << 24
-"""Logits held at once while log-probabilities are taken: 64 MiB in float32."""
+"""Logits held at a time while log-probabilities are computed: 64 MiB in float32."""
 
 
 def pad_rows(
     rows: Sequence[Sequence[int]], *, device: torch.device, left: bool = False, filler: int = 0
 ) -> Tensor:
-    """The rows as one matrix, filled on the right, or on the left."""
+    """The rows as one matrix, padded on the right or on the left."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     longest = int(lengths.max(initial=0))
     columns = np.arange(longest)
     filled = np.full((len(rows), longest), filler, np.int64)
-    there = columns >= longest - lengths[:, None] if left else columns < lengths[:, None]
-    filled[there] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    is_token = columns >= longest - lengths[:, None] if left else columns < lengths[:, None]
+    filled[is_token] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
     return to_device(torch.from_numpy(filled), device)
 
 
@@ -80,7 +80,7 @@ def next_log_probs(
 ) -> list[Tensor]:
     """For each row the log-probability of every token but the first, from right-padded hidden states.
 
-    The output table is applied to a few hundred positions at a time: all at once would need gigabytes.
+    The output embedding is applied to a few hundred positions at a time: all at once would need gigabytes.
     """
     lengths = [len(row) - 1 for row in rows]
     states = torch.cat([hidden[index, :length] for index, length in enumerate(lengths)])
@@ -97,14 +97,14 @@ _CPU_REFUSAL: Final = "DefaultCPUAllocator"
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an accelerator, or this machine's own memory, refused an allocation."""
+    """Whether an accelerator or this machine's memory refused an allocation."""
     return isinstance(error, torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and _CPU_REFUSAL in str(error)
     )
 
 
 def find_most_rows(first: int, wanted: int, fits: Callable[[int], bool]) -> int:
-    """The most rows that fit, doubled from ``first`` up to ``wanted``; ``first`` itself is not tried.
+    """The most rows that fit, doubling from ``first`` up to ``wanted``; ``first`` itself is not tried.
 
     >>> find_most_rows(32, 1000, lambda rows: rows <= 300)
     256
@@ -116,14 +116,14 @@ def find_most_rows(first: int, wanted: int, fits: Callable[[int], bool]) -> int:
 
 
 def run_in_halves(batch: Sequence[int], work: Callable[[Sequence[int]], None]) -> None:
-    """Do the work of a batch, in halves where memory does not suffice for the whole, each once."""
+    """Run the work of a batch, each item once, splitting the batch in half when it does not fit in memory."""
     try:
         work(batch)
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
         half = halve_rows(len(batch))
-        # Outside the except clause: the error holds on to the tensors that did not fit.
+        # Outside the except clause: the error keeps references to the tensors that did not fit.
     else:
         return
     run_in_halves(batch[:half], work)
@@ -131,7 +131,7 @@ def run_in_halves(batch: Sequence[int], work: Callable[[Sequence[int]], None]) -
 
 
 def halve_rows(rows: int) -> int:
-    """Half the rows, after memory did not suffice for them; an error where there is but one."""
+    """Half the rows, after running out of memory; an error if there is only one."""
     if rows == 1:
         raise ModelError(
             "the accelerator has too little memory for a single row",
@@ -144,38 +144,38 @@ def halve_rows(rows: int) -> int:
 
 
 class RowLimits:
-    """How many rows a sampling loop works on at once: those asked for, or those that fit in memory."""
+    """How many rows a sampling loop processes at once: the requested number, or what fits in memory."""
 
     __slots__ = ()
     FIRST: ClassVar[int]
-    """Rows on a CPU, where more of them are no faster, and where an accelerator begins."""
+    """Rows on a CPU, where more are no faster, and the first number tried on an accelerator."""
     LARGEST: ClassVar[int]
     batch: int | None
     rows_by_length: dict[int, int]
-    """Length of a row to the rows that fit."""
+    """Row length to the number of rows that fit."""
 
     @property
     def device(self) -> torch.device:
-        """Where the rows are."""
+        """The device of the rows."""
         raise NotImplementedError
 
     @property
     def rows(self) -> int:
-        """The rows at once, before it is known how long they are."""
+        """The number of rows at once, before their length is known."""
         return self.batch or self.FIRST
 
     @property
     def can_grow(self) -> bool:
-        """Whether rows are grown to what fits; on a CPU more of them are no faster."""
+        """Whether rows can be increased to what fits; on a CPU more are no faster."""
         return self.batch is None and self.device.type != "cpu"
 
     @property
     def at_once(self) -> int:
-        """How many texts to request together, so that rows are filled: any on a CPU, which needs few."""
+        """How many texts to request together to fill the rows: any number on a CPU, which needs few."""
         return 1 if self.device.type == "cpu" else self.batch or self.LARGEST
 
     def find_rows(self, length: int, wanted: int, fits: Callable[[int], bool]) -> int:
-        """The rows of that length to work on: as many as asked, else of those wanted as many as fit."""
+        """The rows of that length to process: as requested, else as many as fit, at most ``wanted``."""
         if not self.can_grow:
             return max(1, self.rows)
         known = self.rows_by_length.get(length, 0)
@@ -185,7 +185,7 @@ class RowLimits:
         return known
 
     def halve(self, rows: int) -> int:
-        """Half the rows, after memory did not suffice for them; no length has more from now on."""
+        """Half the rows, after running out of memory; no length uses more from then on."""
         half = halve_rows(rows)
         for length, known in self.rows_by_length.items():
             self.rows_by_length[length] = min(known, half)

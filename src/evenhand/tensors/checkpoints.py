@@ -1,4 +1,4 @@
-"""A model folder in the Hub's layout: its configuration, its weights, and what is missing from it."""
+"""A model folder in the Hub's layout: its configuration and weights, checked for missing or unsafe parts."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "*.bpe.model")
 _CONVERT = (
-    "convert it where you trust it: "
+    "convert it if you trust it: "
     "`AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)`"
 )
 
 MOST_LAYERS: Final = 1024
-"""Several times what the deepest published models have: a configuration that asks for more is damaged."""
+"""Several times the depth of the deepest published models: a configuration with more is damaged."""
 
 Network = TypeVar("Network", bound=nn.Module)
 
 
 @contextmanager
 def raise_model_errors(what: str, *, expected: str, fix: str) -> Iterator[None]:
-    """Whatever reading raises as an error that names the model; our own errors pass, and missing libraries.
+    """Convert any reading error to one that names the model; our own errors and ImportErrors pass through.
 
-    Which errors a damaged file raises in a library that reads it is nowhere promised.
+    Libraries do not document which errors a damaged file raises.
     """
     try:
         yield
     except (EvenhandError, ImportError):
         raise
     except BaseException as error:
-        # A panic of a library is no Exception, and its class cannot be imported.
+        # A Rust panic is not an Exception, and its class cannot be imported.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         reason = " ".join(str(error).split())[:300]
@@ -51,24 +51,24 @@ def raise_model_errors(what: str, *, expected: str, fix: str) -> Iterator[None]:
 
 
 def our_model_errors(folder: Path) -> AbstractContextManager[None]:
-    """The same for a folder that a training of ours wrote."""
+    """The same for a folder written by our own training."""
     return raise_model_errors(
         str(folder), expected="a folder that `evenhand train` wrote", fix="train the model again"
     )
 
 
 def load_network(make: Callable[[], Network], tensors: Mapping[str, Tensor], what: str) -> Network:
-    """The network with these weights; an error, before memory is taken, where its sizes are not theirs."""
+    """The network with these weights; an error, before memory is allocated, if their shapes differ."""
     with torch.device("meta"):
-        wanted = {name: tuple(value.shape) for name, value in make().state_dict().items()}
-    given = {name: tuple(value.shape) for name, value in tensors.items()}
-    wrong = sorted(name for name in wanted | given if wanted.get(name) != given.get(name))
+        expected = {name: tuple(value.shape) for name, value in make().state_dict().items()}
+    stored = {name: tuple(value.shape) for name, value in tensors.items()}
+    wrong = sorted(name for name in expected | stored if expected.get(name) != stored.get(name))
     if wrong:
         name = wrong[0]
         raise ModelError(
-            f"the weights of {what} do not fit its config.json: {name!r} is {given.get(name)} there, "
-            f"{wanted.get(name)} meant",
-            expected="the files of one training",
+            f"the weights of {what} do not fit its config.json: {name!r} has the shape {stored.get(name)} "
+            f"instead of {expected.get(name)}",
+            expected="the files of one training run",
             fix="train, export or download the model again",
         )
     require_finite(tensors, what)
@@ -78,36 +78,36 @@ def load_network(make: Callable[[], Network], tensors: Mapping[str, Tensor], wha
 
 
 def require_finite(tensors: Mapping[str, Tensor], what: str) -> None:
-    """An error naming the first tensor that holds NaN or infinity.
+    """Raise an error that names the first tensor with NaN or infinity.
 
-    One pass that copies nothing: half a second for 300 million weights on one core.
+    A single pass without copies: half a second for 300 million weights on one core.
     """
     for name, value in tensors.items():
         if not value.is_floating_point() or not value.numel():
             continue
-        # NaN passes through a minimum and a maximum. Numbers of 8 bits have neither.
+        # NaN propagates through minimum and maximum. 8-bit numbers support neither.
         low, high = (value if value.element_size() > 1 else value.float()).aminmax()
         if not (low.isfinite() & high.isfinite()):
             raise ModelError(
                 f"the weights of {what} are not finite: {name!r} holds NaN or infinity",
-                expected="weights that are finite numbers in the precision they are computed in",
-                fix="download or export the model again; where the file's numbers are finite, load it with "
+                expected="weights that are finite in the dtype of the computation",
+                fix="download or export the model again; if the file's numbers are finite, load it with "
                 "another dtype: float32 and bfloat16 hold far larger numbers than float16",
             )
 
 
 def check_config(config: Mapping[str, object], what: str) -> None:
-    """An error for absurdly many layers, and for compute kernels named by their repository on the Hub.
+    """Raise an error for too many layers, and for compute kernels named by their repository on the Hub.
 
-    Each layer takes time and memory before any weight is read. Kernels would be fetched and run as compiled
-    code by transformers, where the library `kernels` is installed.
+    Each layer takes time and memory before any weight is read. Kernels would be downloaded and run by
+    transformers as compiled code if the library `kernels` is installed.
     """
     for name, value in config.items():
         if name.endswith("_implementation") and "/" in str(value):
             raise ModelError(
-                f"the configuration of {what} asks for code of its own: {name} = {str(value)[:80]!r}",
-                expected="attention and experts as transformers itself computes them",
-                fix=f"take {name} out of config.json",
+                f"the configuration of {what} requests custom code: {name} = {str(value)[:80]!r}",
+                expected="the attention and experts built into transformers",
+                fix=f"remove {name} from config.json",
             )
         if isinstance(value, Mapping):
             check_config(value, what)
@@ -120,23 +120,23 @@ def check_config(config: Mapping[str, object], what: str) -> None:
 
 
 def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]:
-    """The folder's configuration."""
+    """The configuration of the folder."""
     path = folder / name
     try:
         config = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path} cannot be read: {'it is not there' if not path.exists() else error}",
+            f"{path} cannot be read: {'it does not exist' if not path.exists() else error}",
             expected="a model folder with config.json, safetensors weights and a tokenizer",
             fix="check the folder, or save the model again",
         ) from error
     if not isinstance(config, dict):
-        raise ModelError(f"{path} is no JSON object", expected="a model's config.json", fix="save it again")
+        raise ModelError(f"{path} is not a JSON object", expected="a model config", fix="save it again")
     return cast("Mapping[str, object]", config)
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of a folder, all of them there."""
+    """The safetensors files of a folder, checked to be complete."""
     if (folder / _INDEX).is_file():
         files = [folder / shard for shard in _shards(folder)]
     else:
@@ -144,7 +144,7 @@ def weight_files(folder: Path) -> list[Path]:
     missing = [file.name for file in files if not file.is_file()]
     if files and not missing:
         return files
-    # Adapters and other parts of a model have names of their own: they are no model.
+    # Adapters and other parts of a model have different names: they are not models.
     pickled = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern))
     if pickled and not files:
         raise ModelError(
@@ -160,7 +160,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def _shards(folder: Path) -> list[str]:
-    """The files an index names, each once; a hostile one could name files elsewhere."""
+    """The files named in an index, each once; a malicious index could name files elsewhere."""
     listed = read_config(folder, _INDEX).get("weight_map")
     names: list[object] = list(listed.values()) if isinstance(listed, dict) else []
     shards = {name for name in names if isinstance(name, str) and Path(name).name == name and len(name) < 200}
@@ -174,7 +174,7 @@ def _shards(folder: Path) -> list[str]:
 
 
 def weights_digest(files: Sequence[Path]) -> str:
-    """One digest of the bytes of all files."""
+    """One digest of the contents of all files."""
     return digest([[file.name, file_digest(file)] for file in files])
 
 
@@ -195,7 +195,7 @@ def read_tensors(files: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def require_tokenizer(folder: Path) -> None:
-    """An error where the folder has no tokenizer: transformers would make an empty one."""
+    """Raise an error if the folder has no tokenizer: transformers would create an empty one."""
     if not any(next(folder.glob(pattern), None) for pattern in _TOKENIZERS):
         raise ModelError(
             f"{folder} has no tokenizer",

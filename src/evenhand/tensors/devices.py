@@ -1,4 +1,4 @@
-"""Where a model runs, and in which floating-point type."""
+"""Selection of devices and floating-point types."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16"
 
 
 def select_device(name: str) -> torch.device:
-    """The device of a name: ``auto`` is CUDA where there is one, else the CPU."""
+    """The device with that name: ``auto`` is CUDA if available, else the CPU."""
     has_cuda = torch.cuda.is_available()
     if name == "auto":
         return torch.device("cuda" if has_cuda else "cpu")
     kind, _, number = name.partition(":")
-    known = name == "cpu" or (kind == "cuda" and (number.isdigit() or name == "cuda"))
-    if not known:
+    is_known = name == "cpu" or (kind == "cuda" and (number.isdigit() or name == "cuda"))
+    if not is_known:
         raise InputError(
             f"device {name!r} is not known", expected="auto, cpu, cuda or cuda:N", fix="use auto"
         )
     if kind == "cuda" and (not has_cuda or int(number or 0) >= torch.cuda.device_count()):
         raise InputError(
-            f"device {name!r} is not here",
+            f"device {name!r} is not available",
             expected=f"cpu{''.join(f', cuda:{index}' for index in range(torch.cuda.device_count()))}",
             fix="use --device auto, or install a CUDA build of torch",
         )
@@ -45,13 +45,13 @@ def is_current_gpu(device: torch.device) -> bool:
 def to_device(values: Tensor, device: torch.device) -> Tensor:
     """The tensor on a device.
 
-    From pinned memory a GPU fetches it while more work is queued; else it would wait for all before it.
+    From pinned memory the copy to a GPU is asynchronous; otherwise it would wait for all earlier work.
     """
     return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def select_dtype(name: str, device: torch.device, *, stored: str = "float32") -> torch.dtype:
-    """The type a model computes in.
+    """The dtype that a model computes in.
 
     ``auto`` is float32 on a CPU, where half precision is many times slower, and the type the weights are
     stored in on a GPU.
@@ -68,7 +68,7 @@ def select_dtype(name: str, device: torch.device, *, stored: str = "float32") ->
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """The name of a type, as it is stored in keys."""
+    """The name of a dtype, as stored in cache keys."""
     return str(dtype).removeprefix("torch.")
 
 
@@ -82,19 +82,19 @@ def is_triton_installed() -> bool:
 
 
 def triton_available(trial: Callable[[], object], *, instead: str) -> bool:
-    """Whether Triton is installed and a trial of a kernel succeeds; a failure is logged.
+    """Whether Triton is installed and a trial run of a kernel succeeds; a failure is logged.
 
-    A kernel needs a C compiler and a folder of its own to write to.
+    A kernel needs a C compiler and a writable cache folder.
 
     Args:
-        trial: Calls the kernel on little, and waits for it.
-        instead: What is done without the kernel, for the warning.
+        trial: Runs the kernel on small inputs and waits for it.
+        instead: The fallback without the kernel, for the warning.
     """
     if not is_triton_installed():
         return False
     try:
         trial()
-    except Exception as error:  # whatever a compiler raises, the slower way is open
+    except Exception as error:  # whatever the compiler raises, the fallback works
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         _log.warning("Triton cannot compile here (%s): %s", reason, instead)
         return False
@@ -103,7 +103,7 @@ def triton_available(trial: Callable[[], object], *, instead: str) -> bool:
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Compute in one thread: more would only slow matrices this small, and sums keep one order."""
+    """Compute in one thread: more would slow down matrices this small, and the order of sums stays fixed."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

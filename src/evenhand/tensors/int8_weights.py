@@ -1,4 +1,4 @@
-"""Store weights as int8 with one scale a row: a quarter of float32's size, read back as plain tensors.
+"""Store weights as int8 with one scale per row: a quarter of float32's size, loaded as plain tensors.
 
 A matrix `name` becomes `name` (int8) and `name.scale` (float32, broadcastable: (rows, 1), or (1, columns)
 where outputs are columns); vectors and scalars stay, in float16. The file is an ordinary safetensors file.
@@ -21,7 +21,7 @@ from evenhand.tensors.checkpoints import raise_model_errors, read_tensors
 FORMAT: Final = "evenhand-int8-1"
 _LIMIT: Final = 127
 _SCALE: Final = ".scale"
-# Clipping the largest weights a little lowers the squared error of the others; tried in this order.
+# Clipping the largest weights slightly lowers the squared error of the others; tried in this order.
 _CLIPS: Final = (1.0, 0.95, 0.9, 0.85, 0.8)
 
 
@@ -64,7 +64,7 @@ def save_quantised(
 
 
 def load_dequantised(path: Path) -> dict[str, Tensor]:
-    """Return the stored tensors by name in float32; those without a scale, of float16 too, are plain."""
+    """Return the stored tensors by name in float32; those stored without a scale, in float16, included."""
     if not path.is_file():
         raise ModelError(
             f"no weights at {path}",

@@ -1,4 +1,4 @@
-"""Matrix products with weights laid out for the processor they run on."""
+"""Matrix products with weights laid out for the device they run on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ROWS_HINT: Final = 32
 class PackedLinear:
     """``x W' + b``, W being outputs x inputs.
 
-    On a CPU in float32 the matrix is kept in oneDNN's blocked layout, which its own products read up to six
-    times faster than a plain one at 32 rows. The operators are those torch's compiler emits; where a build of
-    torch lacks them the plain product is used.
+    On a CPU in float32 the matrix is stored in oneDNN's blocked layout, which its kernels read up to six
+    times faster than a plain one at 32 rows. The operators are those that torch's compiler emits; if a build
+    of torch lacks them, the plain product is used.
     """
 
     __slots__ = ("_bias", "_is_packed", "_weight")
@@ -30,7 +30,7 @@ class PackedLinear:
 
     @classmethod
     def of(cls, layer: nn.Linear) -> PackedLinear:
-        """The same product as a layer's, without gradients."""
+        """The product of a layer, without gradients."""
         return cls(layer.weight.detach(), None if layer.bias is None else layer.bias.detach())
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -40,11 +40,11 @@ class PackedLinear:
         return self._linear_pointwise(x, "none", "")
 
     def gelu(self, x: Tensor) -> Tensor:
-        """The exact GELU of the product, taken while it is still in the processor's cache."""
+        """The exact GELU of the product, applied while it is still in the CPU cache."""
         return self._linear_pointwise(x, "gelu", "none") if self._is_packed else F.gelu(self(x))
 
     def tanh_gelu(self, x: Tensor) -> Tensor:
-        """The GELU of the product in its tanh approximation; on a GPU the product's own kernel takes it."""
+        """The tanh approximation of GELU of the product; on a GPU it is fused into the product's kernel."""
         if self._bias is None or not fuses_gelu(self._weight):
             return F.gelu(self(x), approximate="tanh")
         rows = x.reshape(-1, x.shape[-1])
@@ -57,13 +57,13 @@ class PackedLinear:
 
 
 def fuses_gelu(weight: Tensor) -> bool:
-    """Whether torch has such a product for these weights: a GPU's approximates GELU, a CPU's does not."""
+    """Whether torch fuses GELU for these weights: a GPU's kernel approximates it, a CPU's does not."""
     fits = weight.dtype in (torch.bfloat16, torch.float16) and weight.device.type == "cuda"
     return fits and hasattr(torch, "_addmm_activation")
 
 
 def _pack(weight: Tensor) -> Tensor | None:
-    """The matrix in oneDNN's layout, or None where that is not to be had."""
+    """The matrix in oneDNN's layout, or None if that is not available."""
     fits = weight.device.type == "cpu" and weight.dtype == torch.float32
     if not fits or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return None

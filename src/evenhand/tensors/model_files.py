@@ -1,7 +1,7 @@
-"""Where a model's files are: a local folder, a ``.gguf`` file, or a Hub id with its revision.
+"""Locates a model's files: a local folder, a ``.gguf`` file, or a Hub id with its revision.
 
-What a tokenizer's files ask for is checked before its library reads them: the library ends the process where
-memory does not suffice, and there is no error that could be caught.
+A tokenizer's files are checked before its library reads them: the library aborts the process when memory
+runs out, without an error that could be caught.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ACCEPTED = "a local folder, a .gguf file, or a Hub id such as ORG/NAME or ORG/N
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 _UNWANTED = ["*/*", "consolidated*"]
 _GROWTH: Final = 10_000
-"""How many times longer a text may become: published tokenizers write a space as one or three bytes, and
-frame a text with a few tokens."""
+"""Maximum factor by which tokenization may lengthen a text: published tokenizers write a space as one or
+three bytes, and frame a text with a few tokens."""
 _MOST_FILLED: Final = 1 << 20
-"""Tokens a text may be filled up to."""
+"""Maximum length that a tokenizer may pad texts to."""
 _TEXT_STEPS: Final = ("normalizer", "pre_tokenizer", "decoder")
 _COUNTS: Final = ("extra_ids", "offset")
-"""Settings of some tokenizers that make so many tokens."""
+"""Settings of some tokenizers that create that many tokens."""
 _NEW_TOKENS: Final = 1 << 16
 
 
@@ -41,44 +41,44 @@ class ModelFiles:
     """A model's files on this machine."""
 
     name: str
-    """As it was asked for, without the revision."""
+    """As requested, without the revision."""
     folder: Path
     gguf: str | None = None
-    """The file's name in the folder, where the model is a single GGUF file."""
+    """The file name in the folder, if the model is a single GGUF file."""
     commit: str = ""
     """The Hub commit; empty for local files, which are identified by their digest."""
 
 
 def locate_model(name: str, *, revision: str | None = None, offline: bool = False) -> ModelFiles:
-    """The files of a model, downloaded first if they are on the Hub and not here yet."""
+    """The files of a model, downloaded first if they are only on the Hub."""
     if "://" in name:
-        # Not repeated: a URL may hold a password.
-        raise InputError("a URL is no model's name", expected=_ACCEPTED, fix="write endpoint:URL#MODEL")
+        # Not shown: a URL may contain a password.
+        raise InputError("a URL is not a model name", expected=_ACCEPTED, fix="write endpoint:URL#MODEL")
     path = user_path(name)
     if path.is_dir():
         check_files(path)
         return ModelFiles(name, path)
     if path.is_file():
         if path.suffix.lower() != ".gguf":
-            raise InputError(f"{name} is a file", expected=_ACCEPTED, fix="name the folder it is in")
+            raise InputError(f"{name} is a file", expected=_ACCEPTED, fix="name its folder")
         return ModelFiles(name, path.parent, gguf=path.name)
     if name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1 or name.endswith(".gguf"):
-        raise InputError(f"{name} is not there", expected=_ACCEPTED, fix="check the path")
-    repository, _, given = name.partition("@")
-    return _download(repository, revision or given or None, offline=offline)
+        raise InputError(f"{name} does not exist", expected=_ACCEPTED, fix="check the path")
+    repository, _, suffix = name.partition("@")
+    return _download(repository, revision or suffix or None, offline=offline)
 
 
 def check_files(folder: Path) -> None:
-    """An error for a file of a model that a library would wait for without end, or fill the memory with.
+    """Raise an error for a model file on which a library would block for ever, or fill the memory.
 
-    Weights may be of any size: they are mapped, not read whole.
+    Weights may have any size: they are memory-mapped.
     """
     for path in sorted(path for pattern in _WANTED for path in folder.glob(pattern)):
         try:
             check_regular(path)
             size = 0 if path.suffix == ".safetensors" else path.stat().st_size
         except FileNotFoundError:
-            # A link to nothing: the reader of this file reports it.
+            # A dangling link: the reader of this file reports it.
             continue
         except OSError as error:
             raise ModelError(
@@ -87,14 +87,14 @@ def check_files(folder: Path) -> None:
         if size > MOST:
             raise ModelError(
                 f"{path} has {size >> 20:,} MiB",
-                expected=f"at most {MOST >> 20} MiB for a file that holds no weights",
+                expected=f"at most {MOST >> 20} MiB for a file without weights",
                 fix="download or save the model again",
             )
     check_tokenizer(folder)
 
 
 def _download(repository: str, revision: str | None, *, offline: bool) -> ModelFiles:
-    """The root files of a repository; progress is drawn on a terminal only."""
+    """Download the root files of a repository; progress is shown on a terminal only."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -110,15 +110,15 @@ def _download(repository: str, revision: str | None, *, offline: bool) -> ModelF
                 )
             )
     except HFValidationError as error:
-        # What follows a colon is not repeated: it may be a password.
+        # The part after a colon is not shown: it may be a password.
         start, colon, _ = repository.partition(":")
         raise InputError(
-            f"{start + colon + ('...' if colon else '')!r} is not a model's name",
+            f"{start + colon + ('...' if colon else '')!r} is not a model name",
             expected=_ACCEPTED,
             fix="check the name",
         ) from error
     except (HfHubHTTPError, OSError) as error:
-        check = "check the name, leave --offline out" if offline else "check the name and the network"
+        check = "check the name, remove --offline" if offline else "check the name and the network"
         raise ModelError(
             f"the model {repository!r}{f' at {revision!r}' if revision else ''} {_reason(error, offline)}",
             expected=_ACCEPTED,
@@ -129,7 +129,7 @@ def _download(repository: str, revision: str | None, *, offline: bool) -> ModelF
 
 
 def _reason(error: Exception, offline: bool) -> str:
-    """Why there is no model: the library's own words speak of arguments our users never see."""
+    """Why there is no model: the library's own message mentions arguments that our users never see."""
     from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
 
     if isinstance(error, LocalEntryNotFoundError):
@@ -137,30 +137,30 @@ def _reason(error: Exception, offline: bool) -> str:
     if isinstance(error, RevisionNotFoundError):
         return "has no such revision on the Hub"
     if isinstance(error, RepositoryNotFoundError):
-        return "is not on the Hub, or not open to everybody"
-    return f"cannot be had from the Hub: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+        return "is not on the Hub, or not public"
+    return f"cannot be loaded from the Hub: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
 
 
 def check_tokenizer(folder: Path) -> None:
-    """An error for a ``tokenizer.json`` or ``tokenizer_config.json`` that would take any amount of memory."""
+    """Raise an error for tokenizer settings (``tokenizer*.json``) that would need unlimited memory."""
     for name, check in (("tokenizer.json", check_steps), ("tokenizer_config.json", _check_counts)):
         if (folder / name).is_file():
             check(folder / name)
 
 
 def check_steps(path: Path) -> None:
-    """An error for a ``tokenizer.json`` whose steps make texts longer without bound.
+    """Raise an error for a ``tokenizer.json`` whose steps lengthen texts without limit.
 
-    Whatever else is wrong with it, the library says.
+    All other problems are reported by the library.
     """
     content, growth = _content(path), 1
     for node in (node for name in _TEXT_STEPS for node in _nodes(content.get(name))):
         added = max(len(str(node.get(name) or "")) for name in ("content", "prepend"))
-        # A pattern may match between two letters, and so add to each of them.
+        # A pattern may match between two characters, and so insert text at each of them.
         growth *= max(1, added + ("Regex" in str(node.get("pattern"))))
         table = node.get("precompiled_charsmap")
         if isinstance(table, str) and not _is_whole(table):
-            raise _refusal(path, "has a table of characters that is cut")
+            raise _refusal(path, "has a truncated character table")
     for node in _nodes(content.get("post_processor")):
         growth *= _framed(node)
     if growth > _GROWTH:
@@ -168,7 +168,7 @@ def check_steps(path: Path) -> None:
     for node in _nodes(content.get("padding")):
         for size in (node.get("Fixed"), node.get("pad_to_multiple_of")):
             if isinstance(size, int) and size > _MOST_FILLED:
-                raise _refusal(path, f"fills texts up to {size:,} tokens")
+                raise _refusal(path, f"pads texts to {size:,} tokens")
 
 
 def _check_counts(path: Path) -> None:
@@ -176,7 +176,7 @@ def _check_counts(path: Path) -> None:
     for name in _COUNTS:
         count = content.get(name)
         if isinstance(count, int | float) and count > _NEW_TOKENS:
-            raise _refusal(path, f"asks for {count:,} tokens more ({name})")
+            raise _refusal(path, f"adds {count:,} tokens ({name})")
 
 
 def _content(path: Path) -> Mapping[str, object]:
@@ -196,7 +196,7 @@ def _refusal(path: Path, problem: str) -> ModelError:
 
 
 def _framed(node: Mapping[str, object]) -> int:
-    """How many times longer a template makes a text of one token."""
+    """The factor by which a template lengthens a text of one token."""
     template, special = node.get("single"), node.get("special_tokens")
     if not isinstance(template, list):
         return 1
@@ -205,7 +205,7 @@ def _framed(node: Mapping[str, object]) -> int:
 
 
 def _is_whole(table: str) -> bool:
-    """Whether a table is as long as its first four bytes say: the library makes room for that."""
+    """Whether a table is as long as its first four bytes claim: the library allocates that much."""
     try:
         data = base64.b64decode(table)
     except ValueError:
@@ -214,7 +214,7 @@ def _is_whole(table: str) -> bool:
 
 
 def _nodes(tree: object) -> Iterator[Mapping[str, object]]:
-    """Every object inside; parsed JSON is never nested deeper than Python can follow."""
+    """All nested objects; parsed JSON is never nested deeper than Python's recursion limit."""
     if isinstance(tree, dict):
         yield tree
     if isinstance(tree, dict | list):

@@ -1,4 +1,4 @@
-"""For plug-in authors, tests and us: a stub model, contract checks, limits. No other folder imports it."""
+"""For tests of plug-ins and of evenhand: a stub model, contract checks, limits. Not imported elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __getattr__ = resolve_former_names(__name__, {"CannotTellWarning": "Inconclusive
 
 
 class InconclusiveWarning(UserWarning):
-    """A run that is too small to decide whether a limit is kept."""
+    """The run is too small to decide whether it keeps a limit."""
 
 
 def assert_gap(
@@ -43,11 +43,11 @@ def assert_gap(
     baseline_run: Run | Path | str | None = None,
     doubt: Literal["warn", "fail", "ignore"] = "warn",
 ) -> GateResult:
-    """The checks of a gate that did not fail; an AssertionError names those that did.
+    """The checks of a gate that did not fail; raises AssertionError with those that did.
 
-    ``measure`` is ``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs. Fails only where an interval
-    excludes the limit; what is inconclusive gives an `InconclusiveWarning`, unless ``doubt`` says otherwise.
-    With ``baseline_run`` the limit is on how much wider a gap may be than in that run.
+    ``measure`` is ``METRIC.OUTPUT``, or ``METRIC`` for its primary outputs. A check fails only if an interval
+    excludes the limit; an inconclusive check raises an `InconclusiveWarning`, unless ``doubt`` changes that.
+    With ``baseline_run`` the limit applies to the increase of a gap over that run.
 
     >>> assert_gap("runs/audit-builtin-1234", "sentiment.negative", axis="race", below=0.05)  # doctest: +SKIP
     """
@@ -62,7 +62,7 @@ def assert_gap(
     unsure = [check for check in result.checks if check.verdict == "inconclusive"]
     broken = [check for check in result.checks if check.verdict == "fails" or (is_strict and check in unsure)]
     if failed := "\n".join(f"  {check.verdict}: {check.name}: {check.finding}" for check in broken):
-        # Names of groups come from the data, and the runner of a CI reads what a test prints.
+        # Group names come from the data, and CI runners read what a test prints.
         raise AssertionError(escape_commands(f"the run does not keep its limit\n{failed}"))
     if unsure and doubt == "warn":
         first = f"{unsure[0].name}: {unsure[0].finding}"

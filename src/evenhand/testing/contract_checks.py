@@ -1,7 +1,7 @@
-"""Contract checks: what every model, metric and suite must keep, whoever wrote it.
+"""Contract checks that every model, metric and suite must pass, whoever wrote it.
 
-Each check runs the object on small inputs and raises ``ContractError`` with everything it found, so that one
-run shows all there is to fix.
+Each check runs the object on small inputs and raises ``ContractError`` with all problems found, so that one
+run shows everything there is to fix.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TEXTS = tuple(
 
 
 class ContractError(AssertionError):
-    """A model, metric or suite that breaks its contract; the message lists every breach."""
+    """A model, metric or suite violates its contract; the message lists all violations."""
 
     def __init__(self, name: str, breaches: Sequence[str]) -> None:
         self.breaches = tuple(breaches)
@@ -50,9 +50,9 @@ class ContractError(AssertionError):
 def check_model(
     model: Model, *, prompts: Sequence[str] = PROMPTS, spec: GenerationSpec | None = None
 ) -> None:
-    """Every request and sample answered once, failures coded, and texts that order and company do not change.
+    """Check that every request and sample is answered once, and that failures have codes.
 
-    The last is asked of repeatable models only.
+    For repeatable models, also check that texts do not depend on order or batch.
     """
     _require(model, Model)
     spec = spec or GenerationSpec(max_new_tokens=8)
@@ -62,12 +62,12 @@ def check_model(
     breaches = [] if ref.backend and ref.name else ["its ref lacks a back-end or a name"]
     wrong = [key for key, value in ref.options.items() if not isinstance(value, str)]
     if wrong:
-        breaches.append(f"its option {wrong[0]!r} is no text")
+        breaches.append(f"its option {wrong[0]!r} is not a string")
     else:
         digest(ref.identity())
     breaches += _completion_breaches(requests, completions)
     if model.ref != ref:
-        breaches.append("its ref changes when it writes")
+        breaches.append("its ref changes when it generates")
     if ref.repeatable:
         texts = {(item.request_id, item.sample): item.text for item in completions}
         last = requests[-1]
@@ -80,12 +80,12 @@ def check_model(
         for way, some in ways.items():
             again = {(item.request_id, item.sample): item.text for item in model.generate(some, spec)}
             if any(texts.get(place) != text for place, text in again.items()):
-                breaches.append(f"it writes another text {way}")
+                breaches.append(f"it generates a different text {way}")
     _report(f"model {ref.name!r}", breaches)
 
 
 def check_metric(metric: Metric | SetMetric, *, texts: Sequence[Text] = TEXTS) -> None:
-    """Outputs as declared, nulls with a reason, values in range, and scores that neighbours do not change."""
+    """Check declared outputs, reasons for nulls, value ranges, and that scores do not depend on the batch."""
     if isinstance(metric, SetMetric):
         breaches = _info_breaches(metric.info) + _cell_breaches(metric, texts)
     else:
@@ -95,19 +95,19 @@ def check_metric(metric: Metric | SetMetric, *, texts: Sequence[Text] = TEXTS) -
 
 
 def check_suite(suite: Suite) -> None:
-    """The same prompts each time, ids and texts in order, groups on axes with a baseline that exists."""
+    """Check that prompts are stable and complete, and groups are on axes with an existing baseline."""
     _require(suite, Suite)
     prompts = list(suite.prompts())
     info = suite.info
     breaches = [] if prompts else ["it has no prompts"]
     if list(suite.prompts()) != prompts:
-        breaches.append("its prompts differ the second time")
+        breaches.append("its prompts differ on the second call")
     counts = Counter(prompt.id for prompt in prompts)
     breaches += [f"the id {key!r} occurs {count} times" for key, count in counts.items() if count > 1]
     breaches += [breach for prompt in prompts for breach in _prompt_breaches(prompt, info)]
     groups = {(group.axis, group.name) for prompt in prompts for group in prompt.groups}
     breaches += [
-        f"the baseline {name!r} of the axis {axis!r} is no group of it"
+        f"the baseline {name!r} of the axis {axis!r} is not one of its groups"
         for axis, name in info.baselines.items()
         if name not in RESERVED_GROUPS and (axis, name) not in groups
     ]
@@ -136,7 +136,7 @@ def _prompt_breaches(prompt: Prompt, info: SuiteInfo) -> list[str]:
 
 def _require(thing: object, protocol: type) -> None:
     if not isinstance(thing, protocol):
-        raise ContractError(type(thing).__name__, [f"it is no {protocol.__name__}"])
+        raise ContractError(type(thing).__name__, [f"it is not a {protocol.__name__}"])
 
 
 def _report(name: str, breaches: Sequence[str]) -> None:
@@ -145,10 +145,10 @@ def _report(name: str, breaches: Sequence[str]) -> None:
 
 
 def _completion_breaches(requests: Sequence[Request], completions: Sequence[Completion]) -> list[str]:
-    asked = Counter((request.id, sample) for request in requests for sample in request.samples)
+    requested = Counter((request.id, sample) for request in requests for sample in request.samples)
     answered = Counter((item.request_id, item.sample) for item in completions)
-    breaches = [f"{place} was not answered" for place in (asked - answered)]
-    breaches += [f"{place} was answered but not asked, or twice" for place in (answered - asked)]
+    breaches = [f"{place} was not answered" for place in (requested - answered)]
+    breaches += [f"{place} was answered without a request, or twice" for place in (answered - requested)]
     for item in completions:
         place = (item.request_id, item.sample)
         if (item.text is None) != (item.failure is not None):
@@ -156,7 +156,7 @@ def _completion_breaches(requests: Sequence[Request], completions: Sequence[Comp
         if (item.text is None) != (item.finish is None):
             breaches.append(f"{place} has a finish without a text, or a text without one")
         if any(count is not None and count < 0 for count in (item.prompt_tokens, item.new_tokens)):
-            breaches.append(f"{place} counts fewer than 0 tokens")
+            breaches.append(f"{place} has a negative token count")
     return breaches
 
 
@@ -168,7 +168,7 @@ def _info_breaches(info: MetricInfo) -> list[str]:
     for output in info.outputs:
         known |= {output.name, *output.shares().values()}
         if not output.larger_means:
-            breaches.append(f"the output {output.name!r} does not say which way is up")
+            breaches.append(f"the output {output.name!r} lacks larger_means, the meaning of larger values")
     breaches += [f"the primary output {name!r} is not declared" for name in info.primary if name not in known]
     digest(info.identity())
     return breaches
@@ -177,12 +177,12 @@ def _info_breaches(info: MetricInfo) -> list[str]:
 def _score_breaches(metric: Metric, texts: Sequence[Text]) -> list[str]:
     rows = metric.score(texts)
     if len(rows) != len(texts):
-        return [f"it gives {len(rows)} rows for {len(texts)} texts"]
+        return [f"it returns {len(rows)} rows for {len(texts)} texts"]
     breaches = [breach for row in rows for breach in _row_breaches(row, metric.info)]
     if list(metric.score([])):
-        breaches.append("it gives rows for no texts")
+        breaches.append("it returns rows for an empty list")
     if not _are_same(metric.score(texts), rows):
-        breaches.append("it scores differently the second time")
+        breaches.append("it scores differently on the second call")
     if not _are_same(metric.score(texts[::-1])[::-1], rows):
         breaches.append("it scores differently in another order")
     if not _are_same([metric.score([text])[0] for text in texts], rows):
@@ -200,14 +200,14 @@ def _cell_breaches(metric: SetMetric, texts: Sequence[Text]) -> list[str]:
     if not _are_same(alone, [rows[cell] for cell in cells]):
         breaches.append("it measures a cell differently when it is alone")
     if not _are_same(list(metric.measure(cells).values()), list(rows.values())):
-        breaches.append("it measures differently the second time")
+        breaches.append("it measures differently on the second call")
     return breaches
 
 
 def _row_breaches(row: Mapping[str, Value], info: MetricInfo) -> list[str]:
     outputs = {output.name: output for output in info.outputs}
     if set(row) != set(outputs):
-        return [f"a row has the outputs {sorted(row)}, declared are {sorted(outputs)}"]
+        return [f"a row has the outputs {sorted(row)} instead of the declared {sorted(outputs)}"]
     breaches = []
     for name, (number, label, reason) in row.items():
         output = outputs[name]
@@ -225,7 +225,7 @@ def _row_breaches(row: Mapping[str, Value], info: MetricInfo) -> list[str]:
 
 
 def _are_same(rows: Sequence[Mapping[str, Value]], others: Sequence[Mapping[str, Value]]) -> bool:
-    """Equal up to the rounding that batches of other sizes bring."""
+    """Equal up to rounding, which depends on the batch size."""
     return len(rows) == len(others) and all(
         row.keys() == other.keys() and all(_is_close(row[name], other[name]) for name in row)
         for row, other in zip(rows, others, strict=True)

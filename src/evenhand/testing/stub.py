@@ -1,4 +1,4 @@
-"""A model without a network, weights or torch: deterministic, quick, and wrong about everything."""
+"""A model without a network, weights or torch: deterministic, fast, and without any knowledge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = (_SUBJECTS, _VERBS, _OBJECTS)
 
 
 class StubModel:
-    """Continues every prompt with a short sentence that depends on seed, prompt and sample alone."""
+    """Continues every prompt with a short sentence determined by seed, prompt and sample."""
 
     def __init__(
         self,
@@ -33,13 +33,13 @@ class StubModel:
         fail_every: int = 0,
         execution: Execution | None = None,
     ) -> None:
-        """A stub; ``delay`` seconds a text, and every ``fail_every``-th text of a call fails."""
+        """A stub that takes ``delay`` seconds per text; every ``fail_every``-th text of a call fails."""
         self._delay = delay
         self._fail_every = fail_every
         self.ref = ModelRef("stub", name, revision=VERSION, options={"fail_every": str(fail_every)})
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """One completion for each request and sample."""
+        """One completion per request and sample."""
         count = 0
         for request in requests:
             for sample in request.samples:

@@ -1,7 +1,7 @@
-"""Synthetic annotators of known accuracy: what agreement and Dawid and Skene's model must find again.
+"""Synthetic annotators of known accuracy, which agreement and Dawid and Skene's model must recover.
 
-A synthetic annotator names the true label with a probability of their own, and else one of the other labels,
-all alike; given the truth they err independently.
+Each synthetic annotator gives the true label with their own probability, else one of the other labels,
+chosen uniformly; given the truth, their errors are independent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def simulate_ratings(
     seed: int = 0,
     missing: float = 0.0,
 ) -> list[SyntheticRating]:
-    """What each annotator says of each item; ``missing`` is the share of answers that are not given."""
+    """Each annotator's rating of each item; ``missing`` is the share of ratings left out."""
     for name, accuracy in accuracies.items():
         if not 0 <= accuracy <= 1:
             raise InputError(f"the accuracy of {name!r} is {accuracy:g}", expected="a share from 0 to 1")
@@ -43,11 +43,11 @@ def simulate_ratings(
     for number, (name, accuracy) in enumerate(accuracies.items()):
         rng = np.random.default_rng([seed, number])
         other = (true + rng.integers(1, len(labels), true.size)) % len(labels)
-        said = np.where(rng.random(true.size) < accuracy, true, other)
-        given = rng.random(true.size) >= missing
+        codes = np.where(rng.random(true.size) < accuracy, true, other)
+        is_given = rng.random(true.size) >= missing
         ratings += [
             SyntheticRating(item, name, labels[code])
-            for item, code, keep in zip(truth, said, given, strict=True)
+            for item, code, keep in zip(truth, codes, is_given, strict=True)
             if keep
         ]
     return ratings
@@ -62,19 +62,19 @@ def answer_study(
     labels: Sequence[str] | None = None,
     database: str | None = None,
 ) -> dict[str, str]:
-    """Answers a study as synthetic annotators do, and returns the truth they were given, by item.
+    """Answer a study as synthetic annotators would, and return the true label of each item.
 
-    ``labels`` are those that occur, by default all of the question. True labels go round the items, so that
-    they are equally frequent; checks of attention are answered rightly.
+    ``labels`` are the ones to use, by default all of the question. True labels cycle over the items, so
+    that they are equally frequent; attention checks are answered correctly.
     """
     from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
     from evenhand.annotate.database import Database
 
-    asked = study.task.question(question)
-    known = list(labels or asked.codes)
+    answered = study.task.question(question)
+    codes = list(labels or answered.codes)
     items = study.items().filter(~study.items()["is_check"])["item_id"].sort().to_list()
-    truth = {item: known[at % len(known)] for at, item in enumerate(items)}
-    given = simulate_ratings(truth, accuracies, labels=known, seed=seed)
+    truth = {item: codes[at % len(codes)] for at, item in enumerate(items)}
+    given = simulate_ratings(truth, accuracies, labels=codes, seed=seed)
     with Database(study, database) as db:
         for name in accuracies:
             mine = [SubmittedAnswer(row.item, question, row.label) for row in given if row.annotator == name]

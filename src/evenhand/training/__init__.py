@@ -1,1 +1,1 @@
-"""Fit language models, classifiers, norms and embeddings; write a checkpoint and its card."""
+"""Train language models, classifiers, norms and embeddings; write a checkpoint and its card."""

@@ -1,7 +1,7 @@
-"""Articles as the political paper trains its judge on them, and its rivals in one table (section 5).
+"""Articles on which the political paper trains its judge, and the compared classifiers (section 5).
 
 1. ``python -m evenhand.training.articles prepare ARTICLES.jsonl --out DATA``: first 100 tokens, only , . ? !
-   kept, press names removed, as many articles of either side, 70/15/15.
+   kept, press names removed, equal numbers of articles per side, split 70/15/15.
 2. ``evenhand train ideology DATA/train.csv --valid DATA/valid.csv --test DATA/test.csv --preset NAME`` with
    political-xlnet (the paper's judge), political-bert, political-attention, political-fasttext,
    political-transformer, political-rnn, political-linear.
@@ -9,8 +9,8 @@
    political --tables judges --data DIR`` trains and compares all of them on ``DIR/articles``.
 
 ``python -m evenhand.training.articles unread DATA --out FILE.jsonl`` writes the articles of ``DATA/ideology``
-that the embedded judge has not learned from: a head that steers must learn from others than its judge.
-``read`` writes those it has learned from.
+that the embedded judge was not trained on: a steering head must be trained on other texts than its judge.
+``read`` writes those that it was trained on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONGEST: Final = 100
 SHARES: Final = {"train": 0.7, "valid": 0.15, "test": 0.15}
 SIDES: Final = ("liberal", "conservative")
 UNSEEN_SPLITS: Final = ("known", "unseen")
-"""Splits of the labelled articles that the embedded judge is only tested on."""
+"""Splits of the labelled articles on which the embedded judge is only tested."""
 _MARKS: Final = re.compile(r"[^\w\s,.?!]|_")
 _TOKEN: Final = re.compile(r"\w+|[,.?!]")
 
@@ -52,16 +52,16 @@ class ArticleOpening(NamedTuple):
 
 
 class ClassifierScore(NamedTuple):
-    """How one classifier did on articles it had not met."""
+    """The results of one classifier on unseen articles."""
 
     name: str
     f1: float
     low: float
     high: float
-    """F1's interval, from resampling articles."""
+    """The interval of F1, from resampling articles."""
     n: int
     by_outlet: Mapping[str, tuple[float, int]]
-    """Outlet to F1 and number of articles. All articles of an outlet are of one side: F1 is that side's."""
+    """Outlet to F1 and number of articles. All articles of an outlet have one side: F1 is for that side."""
 
 
 def clean_text(text: str, names: Iterable[str]) -> str:
@@ -76,7 +76,7 @@ def clean_text(text: str, names: Iterable[str]) -> str:
 
 
 def split_openings(articles: Sequence[LabelledArticle], *, seed: int) -> dict[str, list[ArticleOpening]]:
-    """The parts ``train``, ``valid`` and ``test``, each with as many articles of either side."""
+    """The parts ``train``, ``valid`` and ``test``, each with equal numbers of articles per side."""
     rng = make_generator(seed, "articles")
     sides = [[article for article in articles if article.conservative == side] for side in (False, True)]
     size = min(map(len, sides))
@@ -93,7 +93,7 @@ def split_openings(articles: Sequence[LabelledArticle], *, seed: int) -> dict[st
 
 
 def compare_classifiers(test: Sequence[ArticleOpening], runs: Mapping[str, Path]) -> list[ClassifierScore]:
-    """What each finished training said of the test articles, best first."""
+    """The score of each finished training run on the test articles, best first."""
     outlets = {opening.text: opening.outlet for opening in test}
     scores = []
     for name, folder in runs.items():
@@ -103,7 +103,7 @@ def compare_classifiers(test: Sequence[ArticleOpening], runs: Mapping[str, Path]
         places = np.array([outlets.get(row.text, "(unknown)") for row in rows])
         by_outlet = {}
         for place in np.unique(places):
-            # F1 of an outlet's own side: no article of it can be falsely called that side.
+            # F1 of the outlet's own side: no article of the outlet can be a false positive of it.
             right = (given == truth)[places == place]
             by_outlet[str(place)] = 2 * int(right.sum()) / (int(right.sum()) + right.size), int(right.size)
         f1 = bootstrap_measure(macro_f1, given, truth)
@@ -112,8 +112,8 @@ def compare_classifiers(test: Sequence[ArticleOpening], runs: Mapping[str, Path]
 
 
 def comparison_table(scores: Sequence[ClassifierScore]) -> str:
-    """The rivals as Markdown: F1 over all articles, then by outlet."""
-    whole = [
+    """The compared classifiers as a Markdown table: F1 over all articles, then by outlet."""
+    rows = [
         (rival.name, f"{rival.n:,}", f"{rival.f1:.3f} ({rival.low:.3f} to {rival.high:.3f})")
         for rival in scores
     ]
@@ -123,7 +123,7 @@ def comparison_table(scores: Sequence[ClassifierScore]) -> str:
         cells = [f"{rival.by_outlet[name][0]:.3f}" if name in rival.by_outlet else "" for rival in scores]
         outlets.append((name, f"{n:,}", *cells))
     tables = (
-        markdown_table(("classifier", "articles", "F1, 95 % interval"), *whole),
+        markdown_table(("classifier", "articles", "F1, 95 % interval"), *rows),
         markdown_table(("outlet", "articles", *(rival.name for rival in scores)), *outlets),
     )
     return "\n\n".join(tables) + "\n"
@@ -136,18 +136,18 @@ def _any_of(names: frozenset[str]) -> re.Pattern[str]:
 
 
 def _press_names(articles: Sequence[LabelledArticle]) -> frozenset[str]:
-    whole = {article.source for article in articles}
-    short = {re.split(r" - |\(|\.com", source)[0].strip() for source in whole}
-    return frozenset(name for name in whole | short if len(name) > 2)
+    sources = {article.source for article in articles}
+    short_names = {re.split(r" - |\(|\.com", source)[0].strip() for source in sources}
+    return frozenset(name for name in sources | short_names if len(name) > 2)
 
 
 def read_openings(path: Path) -> list[ArticleOpening]:
-    """The openings of a part, as ``prepare`` wrote it."""
+    """The openings of a part, as written by ``prepare``."""
     return [ArticleOpening(*map(unguard_cell, row)) for row in read_cells(path, ArticleOpening._fields)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prepare articles, or write the table of rivals."""
+    """Prepare articles, or write the comparison table."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     prepare = commands.add_parser("prepare")

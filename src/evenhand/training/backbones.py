@@ -1,4 +1,4 @@
-"""Networks to fine-tune: the embedded encoder and masked model, any model of the Hub or a folder."""
+"""Networks to fine-tune: the embedded encoder and masked model, or any model from the Hub or a folder."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 MASKED: Final = "builtin:masked"
 _YES_OR_NO: Final = ("toxicity", "ideology")
 _READ: Final = 512
-"""Tokens that a metric reads at most."""
+"""Maximum number of tokens that a metric reads."""
 _POSITIONS: Final = ("max_position_embeddings", "n_positions")
 
 
 def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> HubBackbone | EncoderBackbone | WordBackbone:
-    """The backbone that a fit names, with fresh heads; the words of ``texts`` are those it can learn.
+    """The backbone that a fit names, with new heads; its vocabulary comes from the words of ``texts``.
 
-    Its network is called with ids and mask, both (rows, length), and answers with (rows, labels) logits.
+    Its network takes ids and mask, both (rows, length), and returns (rows, labels) logits.
     """
     name = fit.backbone
     if backbone_kind(name) in (LSTM, *OVER_WORDS):
@@ -73,7 +73,7 @@ def open_backbone(fit: ClassifierFit, texts: Sequence[str]) -> HubBackbone | Enc
 
 
 class HubBackbone:
-    """A model of transformers with a classification head of its own kind."""
+    """A model of transformers with its own classification head."""
 
     def __init__(self, folder: Path, fit: ClassifierFit, *, revision: str = "") -> None:
         self.revision = revision or checkpoints.weights_digest(checkpoints.weight_files(folder))
@@ -82,7 +82,7 @@ class HubBackbone:
         names = dict(enumerate(fit.labels))
         try:
             with _without_head_warnings(), torch.random.fork_rng():
-                # The head is drawn at random.
+                # The head is initialised at random.
                 torch.manual_seed(fit.recipe.seed)
                 self._model, self._tokenizer = load_sequence_classifier(
                     folder,
@@ -103,13 +103,13 @@ class HubBackbone:
         limits = [fit.longest, int(self._tokenizer.model_max_length), _READ]
         limits += [int(getattr(self._model.config, name, 0) or 0) for name in _POSITIONS]
         self.longest = min(limit for limit in limits if limit > 0)
-        # A metric cuts texts where the tokenizer says: as in training.
+        # Metrics truncate texts where the tokenizer says, as in training.
         self._tokenizer.model_max_length = self.longest
         self.padding = Padding(int(self._tokenizer.pad_token_id), self._tokenizer.padding_side == "left")
         self.network: nn.Module = _HubNetwork(self._model)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text, special tokens included, cut to the longest."""
+        """The token ids of each text, special tokens included, truncated to the maximum length."""
         ids = self._tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
         return cast("list[list[int]]", ids)
 
@@ -123,10 +123,10 @@ class HubBackbone:
 
 
 class EncoderBackbone:
-    """An encoder of ours with one head; stored as int8 in our own format.
+    """Our own encoder with one head; stored as int8 in our own format.
 
-    Toxicity and ideology are trained as two logits and stored as one, as their metrics read them: the
-    difference says yes or no to the second label.
+    Toxicity and ideology are trained with two logits and stored with one, as their metrics read them: the
+    difference gives the probability of the second label.
     """
 
     def __init__(self, folder: Path, fit: ClassifierFit) -> None:
@@ -149,15 +149,15 @@ class EncoderBackbone:
         self.network: nn.Module = _EncoderNetwork(self._classifier)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text, cut to the longest."""
+        """The token ids of each text, truncated to the maximum length."""
         return wordpiece_tokenizer.encode_texts(self._tokenizer, texts, longest=self.longest)
 
     def save(self, folder: Path) -> None:
-        """Write the classifier and take over its int8 weights, so that what is measured is what is stored."""
+        """Write the classifier and load its int8 weights, so that the measured model is the stored one."""
         int8_weights.save_quantised(self._classifier.state_dict(), folder / "model.safetensors")
         self._classifier.load_state_dict(int8_weights.load_dequantised(folder / "model.safetensors"))
         network, head = self._classifier, self._classifier.heads[0]
-        # Stored with positions up to the longest text, and a yes or no as one logit.
+        # Stored with positions up to the maximum length, and a binary label as one logit.
         shape = replace(network.encoder.shape, positions=self.longest)
         weights = {name: value.cpu() for name, value in network.state_dict().items()}
         weights["encoder.positions.weight"] = weights["encoder.positions.weight"][: self.longest]
@@ -184,14 +184,14 @@ class _EncoderNetwork(nn.Module):
         self.classifier = classifier
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        # The encoder knows padding by its id.
+        # The encoder recognises padding by its id.
         answers: Tensor = self.classifier(ids)
         return answers
 
 
 @contextmanager
 def _without_head_warnings() -> Iterator[None]:
-    """Without transformers' remarks that a head is new, which is what was asked for."""
+    """Without transformers' warnings that a head is new, which is intended."""
     from transformers import logging
 
     before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -206,14 +206,14 @@ def _without_head_warnings() -> Iterator[None]:
 
 
 COLUMNS: Final = 100
-"""Numbers a word of an LSTM where no vectors are given."""
+"""Embedding width of an LSTM without pretrained vectors."""
 
 
 class WordBackbone:
-    """A fresh network over the words of the training texts: ``lstm``, or another kind of `word_networks`.
+    """A new network over the words of the training texts: ``lstm``, or another kind in `word_networks`.
 
-    An LSTM may start from word vectors, which are tuned with the rest. A word of the training texts that the
-    vectors do not have starts at random; words that no training text has are one unknown word.
+    An LSTM may start from word vectors, which are trained with the rest. A training word without
+    a vector starts at random; words that no training text contains share one unknown word.
     """
 
     def __init__(self, fit: ClassifierFit, texts: Sequence[str]) -> None:
@@ -248,23 +248,23 @@ class WordBackbone:
         self.padding = Padding(word_networks.PAD)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The rows of each text's words."""
+        """The embedding rows of each text's words."""
         return word_networks.encode_words(texts, self._index, longest=self.longest)
 
     def save(self, folder: Path) -> None:
-        """Write the network as a metric loads it."""
+        """Write the network in the format that metrics load."""
         self._save(self.network, folder)
 
 
 def load_vectors(name: str) -> WordVectors | None:
-    """The vectors of a name: none for an empty name, ``embedded``, or a file of any known format."""
+    """The vectors of a name: None for an empty name, ``embedded``, or a file in any supported format."""
     if not name:
         return None
     return load_embedded_vectors() if name == "embedded" else read_vectors(user_path(name))
 
 
 def vectors_identity(name: str) -> str:
-    """What identifies the vectors of a name."""
+    """The identity of the vectors of a name."""
     vectors = load_vectors(name)
     return "" if vectors is None else vectors.digest or digest(list(vectors.words))
 
@@ -272,7 +272,7 @@ def vectors_identity(name: str) -> str:
 def _start_from_vectors(
     network: word_networks.WordNetwork, vocabulary: Sequence[str], vectors: WordVectors
 ) -> int:
-    """Put the vectors of known words in the network, scaled to the spread of the random ones; how many."""
+    """Copy known words' vectors into the network, scaled to the random ones' spread; return their number."""
     places = np.array([vectors.find(word) for word in vocabulary], dtype=np.int64)
     rows = np.flatnonzero(places >= 0)
     scale = np.float32(1.0 / max(float(vectors.matrix.std()), 1e-6))

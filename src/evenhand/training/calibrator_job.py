@@ -1,4 +1,4 @@
-"""One training of a steering head: texts of two sides read by the model, a head fitted, measured, stored."""
+"""Training of a steering head: the model reads texts of two sides; a head is fitted, measured and stored."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class CalibratorConfig:
     rate: float = 1e-3
     weight_decay: float = 0.1
     longest: int = 128
-    """Tokens of a text that are read."""
+    """Maximum number of tokens read per text."""
     places: int = 16
-    """Places of a text that become examples; the last is always one."""
+    """Positions per text that become examples; the last one always does."""
     first: int = 4
-    """Tokens before the first place: too little has been said earlier."""
+    """Tokens before the first position: earlier ones have too little context."""
     discount: float = 0.99
-    """What a token counts less for each later one."""
+    """Factor by which a token's weight falls with each later token."""
     states: States = "written"
-    """What stands for a token: its vector in the output table, or the hidden state it came from."""
+    """The representation of a token: its output embedding, or the hidden state that predicted it."""
     seed: int = 0
 
 
 class TrainingStates(NamedTuple):
-    """Accumulated states, the side of each, and which of them is the last of its text."""
+    """Accumulated states, the side of each, and whether it is the last of its text."""
 
     states: Tensor
     seconds: Tensor
@@ -66,7 +66,7 @@ def select_states(
     *,
     on_text: Callable[[int], None] = lambda done: None,
 ) -> TrainingStates:
-    """A few places of every text, from what stands for its tokens (tokens x width) and its side."""
+    """A few positions of every text, from the states of its tokens (tokens x width) and its side."""
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for index, (row, second) in enumerate(zip(states, seconds, strict=True)):
         chosen = list(range(min(recipe.first, max(0, len(row) - 1)), len(row)))
@@ -92,7 +92,7 @@ def accumulate_states(states: Tensor, discount: float) -> Tensor:
 def fit_calibrator(
     places: TrainingStates, recipe: CalibratorConfig, *, labels: tuple[str, str], ref: ModelRef
 ) -> Calibrator:
-    """The head of least cross-entropy; its inner layer takes the states as they are, not scaled."""
+    """The head with the lowest cross-entropy; its first layer takes the states unscaled."""
     states = places.states
     centre, spread = states.mean(0), states.std().clamp(min=1e-6)
     width = states.shape[1]
@@ -115,7 +115,7 @@ def fit_calibrator(
 
 
 def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> LabelledTexts:
-    """The texts of a table's two labels; with ``sides`` of these two, and the others are counted."""
+    """The texts of a table's two labels; ``sides`` selects two of several, and other rows are counted."""
     table = read_table(path, {"--text": text, "--label": label})
     rows = table.select(pl.col(text).fill_null("").alias("text"), pl.col(label).fill_null("").alias("label"))
     known = sorted(set(rows["label"]) - {""})
@@ -125,7 +125,7 @@ def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] =
             f"the labels of {path.name} are {', '.join(known[:10]) or 'none'}"
             + (f", the sides {', '.join(sides)}" if sides else ""),
             expected="two different labels that occur, one for each side",
-            fix="say which: --sides FIRST,SECOND",
+            fix="select them: --sides FIRST,SECOND",
         )
     texts = rows.filter(pl.col("text").str.contains(r"\S"))
     usable = texts.filter(pl.col("label").is_in(chosen))
@@ -147,7 +147,7 @@ def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] =
 
 @dataclass(frozen=True, slots=True)
 class CalibratorTraining:
-    """A training of a head with its data read and checked."""
+    """Training of a head, with its data read and checked."""
 
     model: str
     data: Path
@@ -158,7 +158,7 @@ class CalibratorTraining:
     execution: Execution
 
     def identity(self) -> dict[str, Json]:
-        """What decides the result, apart from the machine."""
+        """Everything that determines the result, except the machine."""
         return {
             "task": "calibrator",
             "model": self.model,
@@ -169,11 +169,11 @@ class CalibratorTraining:
         }
 
     def lines(self) -> tuple[str, ...]:
-        """What will be done."""
+        """The planned steps."""
         return (
             f"model    {self.model}",
             f"texts    {len(self.examples.texts):,}; {SHARE:.0%} held out; {' against '.join(self.sides)}",
-            f"head     dense, tanh, dense on what has accumulated of a text ({self.recipe.states} states)",
+            f"head     dense, tanh, dense on the accumulated states of a text ({self.recipe.states} states)",
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
@@ -212,7 +212,7 @@ class CalibratorTraining:
                 "model": f"{head.model}, revision {head.revision}",
                 "data": describe_file(self.data),
                 "texts": f"{len(texts):,}, {SHARE:.0%} held out, near-identical ones on one side",
-                "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} places of a text",
+                "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} positions per text",
                 "training": f"AdamW, {recipe.epochs} epochs, rate {recipe.rate:g}, seed {recipe.seed}",
                 "right at any place of a held-out text": f"{anywhere:.3f}",
             },
@@ -221,7 +221,7 @@ class CalibratorTraining:
             history=[],
             notes=(
                 *[f"Rows left out: {count}, {reason}" for reason, count in skipped.items()],
-                "It steers; it must not judge. Measure with a classifier that learned from other texts.",
+                "For steering only, not for evaluation: measure with a classifier trained on other texts.",
             ),
             use=f"```console\nevenhand debias {self.model} --mode classifier --calibrator {folder.path}\n```",
         )
@@ -230,7 +230,7 @@ class CalibratorTraining:
 
 
 def token_states(model: SteerableModel, texts: Sequence[str], recipe: CalibratorConfig) -> Iterator[Tensor]:
-    """What stands for the tokens of each text, tokens x width."""
+    """The states of each text's tokens, tokens x width."""
     if recipe.states == "hidden":
         yield from model.hidden_states(texts, longest=recipe.longest)
         return

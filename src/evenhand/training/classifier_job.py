@@ -1,4 +1,4 @@
-"""One training of a classifier: its data divided, a backbone fitted, measured, stored with a card."""
+"""Training of a classifier: its data split, a backbone fitted, measured, and stored with a card."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ BUILTIN: Final = "builtin"
 LINEAR: Final = "linear"
 LSTM: Final = "lstm"
 OVER_WORDS: Final = ("fasttext", "attention", "small-transformer")
-"""Networks over the words of the training texts, beside the LSTM."""
+"""Networks over the words of the training texts, besides the LSTM."""
 ENSEMBLE: Final = "ensemble"
 MEMBERS: Final = 3
 _VOTERS: Final = "builtin:masked"
-"""What three copies of vote where nothing else is named."""
+"""The backbone of an ensemble's three copies by default."""
 
 Probabilities = NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)
 class FittedClassifier:
-    """A classifier that has learned, and how that went."""
+    """A trained classifier and a record of its training."""
 
     probabilities: Callable[[Sequence[str]], Probabilities]
-    """One row a text, one column a label."""
+    """One row per text, one column per label."""
     settings: Mapping[str, str]
-    """What a card says of the fit."""
+    """Details of the fit for the card."""
     history: tuple[EpochLosses, ...] = ()
 
 
@@ -77,19 +77,19 @@ class ClassifierFit:
     device: str = "auto"
     offline: bool = False
     each: bool = False
-    """Whether every label is a yes or no of its own."""
+    """Whether every label is binary on its own."""
 
     def run(
         self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
     ) -> FittedClassifier:
-        """The fitted classifier, stored in the folder; goes on from a checkpoint where there is one."""
+        """The fitted classifier, stored in the folder; resumes from a checkpoint if there is one."""
         if self.backbone in ANALYSERS:
             return FittedClassifier(partial(judge_sentiment, self.backbone, self.labels), {})
         fit = self._vote if backbone_kind(self.backbone) == ENSEMBLE else self._tune
         return fit(train, held_out, folder, progress)
 
     def steps(self, texts: int) -> int:
-        """Steps of all networks together."""
+        """The total number of steps of all networks."""
         networks = MEMBERS if backbone_kind(self.backbone) == ENSEMBLE else 1
         return -(-texts // self.recipe.batch) * self.recipe.epochs * networks
 
@@ -130,7 +130,7 @@ class ClassifierFit:
         for number, backbone in enumerate(ensemble_members(self.backbone)):
             own = folder / f"member-{number}"
             own.mkdir(exist_ok=True)
-            # Seeds far apart: the members of the next run must not be members of this one.
+            # Seeds far apart, so that the members of one run are not members of the next.
             recipe = replace(self.recipe, seed=self.recipe.seed + 1000 * (number + 1))
             fits[own] = replace(self, backbone=backbone, recipe=recipe).run(train, held_out, own, progress)
         for own in fits:
@@ -152,7 +152,7 @@ def backbone_kind(backbone: str) -> str:
 
 
 def ensemble_members(backbone: str) -> tuple[str, ...]:
-    """The three that vote: ``ensemble:A+B+C``, or three copies of one name with seeds of their own.
+    """The three members that vote: ``ensemble:A+B+C``, or three copies of one name with different seeds.
 
     >>> ensemble_members("ensemble:lstm")
     ('lstm', 'lstm', 'lstm')
@@ -171,7 +171,7 @@ def ensemble_members(backbone: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierTraining:
-    """A training with its data read and checked."""
+    """Training of a classifier, with its data read and checked."""
 
     task: ClassificationTask
     data: Path
@@ -180,10 +180,10 @@ class ClassifierTraining:
     examples: LabelledExamples
     fit: ClassifierFit
     test: Path | None = None
-    """A table of further texts to test on."""
+    """A table of additional test texts."""
 
     def identity(self) -> dict[str, Json]:
-        """What decides the result, apart from the machine."""
+        """Everything that determines the result, except the machine."""
         identity: dict[str, Json] = {
             "task": self.task.name,
             "data": file_digest(self.data),
@@ -203,19 +203,19 @@ class ClassifierTraining:
         )
 
     def lines(self) -> tuple[str, ...]:
-        """What will be done."""
+        """The planned steps."""
         examples, count = self.examples, len(self.examples.train.texts)
-        further = "" if examples.test is None else f", {len(examples.test.texts):,} to test on"
+        further = "" if examples.test is None else f", {len(examples.test.texts):,} for testing"
         how = f", {self._recipe()}: {self.fit.steps(count):,} steps" if self._is_trained() else ""
         return (
-            f"texts    {count:,} to learn from, {len(examples.held_out.texts):,} held out{further}; labels "
+            f"texts    {count:,} for training, {len(examples.held_out.texts):,} held out{further}; labels "
             f"{', '.join(examples.labels)}",
             f"backbone {self.fit.backbone}{how}",
             *(f"note     {note}" for note in (*examples.notes, *_note_ceiling(self._ceilings()))),
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Train, store, measure; the measures by name."""
+        """Train, store and measure; returns the measures by name."""
         examples, unseen = self.examples, self.examples.unseen_parts()
         train, held_out = examples.with_truth(examples.train), examples.with_truth(examples.held_out)
         with progress.step("yardstick", None):
@@ -255,7 +255,7 @@ class ClassifierTraining:
         return folder.finish(measures, card=card, **details)
 
     def _ceilings(self) -> dict[str, float]:
-        """The largest possible accuracy of each part whose texts stand under several labels."""
+        """The maximum possible accuracy of each part in which some texts have several labels."""
         tops = {
             "ceiling" if part == "dev" else f"{part}_ceiling": accuracy_ceiling(data.texts, data.labels)
             for part, data in self.examples.unseen_parts().items()
@@ -288,25 +288,25 @@ class ClassifierTraining:
         constant = " kept" if recipe.is_constant else ""
         return (
             f"{'AdamW' if recipe.weight_decay else 'Adam'}, {recipe.epochs} epochs, batch {recipe.batch}, "
-            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens a text, "
+            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens per text, "
             f"seed {recipe.seed}{stop}"
         )
 
     def _notes(self, test: HeldOutResult | None) -> list[str]:
-        """What limits the figures, and what makes them look better than they are."""
+        """The limits of the figures, and reasons that they may be too optimistic."""
         notes = list(self.examples.notes)
         if self.fit.recipe.patience is not None:
             notes.append(
-                "The epoch was chosen by the held-out loss: the held-out figures are a little too good."
+                "The epoch was chosen by the held-out loss: the held-out figures are slightly optimistic."
             )
         if self.fit.backbone == BUILTIN:
             notes.append(
-                "The embedded encoder has itself learned from the data sets named on its card: texts of "
-                "those are not unseen, whichever side of the split they stand on."
+                "The embedded encoder was itself trained on the data sets named on its card: texts of "
+                "those are not unseen, in either part of the split."
             )
         notes += _note_ceiling(self._ceilings())
         if test is not None:
-            notes.append(f"On the {test.n} further test texts: {format_accuracy(test.accuracy)}.")
+            notes.append(f"On the {test.n} additional test texts: {format_accuracy(test.accuracy)}.")
         return notes
 
 
@@ -314,28 +314,28 @@ def _note_ceiling(ceilings: Mapping[str, float]) -> list[str]:
     if "ceiling" not in ceilings:
         return []
     return [
-        "Some held-out texts stand under several labels: no classifier with one answer a text can be "
-        f"right on more than {ceilings['ceiling']:.3f} of them."
+        "Some held-out texts have several labels: no classifier with one answer per text can be "
+        f"correct on more than {ceilings['ceiling']:.3f} of them."
     ]
 
 
 def _use(task: str, folder: Path, backbone: str) -> str:
     if backbone in ANALYSERS:
         return (
-            f"A yardstick: nothing was trained and nothing is stored. A text is negative or positive beyond "
+            f"A baseline: nothing was trained and nothing is stored. A text is negative or positive beyond "
             f"{CUT:g}."
         )
     if backbone != LINEAR:
         return score_command(f"{task}={folder}")
     return (
-        "A yardstick for other backbones, not a metric. From Python: "
+        "A baseline for other backbones, not a metric. From Python: "
         "`evenhand.training.linear_text.LinearText.load(folder).probabilities(texts)`."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class MultilabelTraining:
-    """A training with its data read and checked."""
+    """Training of a multi-label classifier, with its data read and checked."""
 
     task: str
     data: Path
@@ -344,7 +344,7 @@ class MultilabelTraining:
     fit: ClassifierFit
 
     def identity(self) -> dict[str, Json]:
-        """What decides the result, apart from the machine."""
+        """Everything that determines the result, except the machine."""
         return {
             "task": self.task,
             "labels": list(self.examples.labels),
@@ -356,18 +356,18 @@ class MultilabelTraining:
         }
 
     def lines(self) -> tuple[str, ...]:
-        """What will be done."""
+        """The planned steps."""
         train, held_out = self.examples.train, self.examples.held_out
         fit, recipe = self.fit, self.fit.recipe
         return (
-            f"texts    {len(train.texts):,} to learn from, {len(held_out.texts):,} held out; a yes or no to "
-            f"each of {', '.join(self.examples.labels)}",
+            f"texts    {len(train.texts):,} for training, {len(held_out.texts):,} held out; a binary label "
+            f"for each of {', '.join(self.examples.labels)}",
             f"backbone {fit.backbone}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate "
             f"{recipe.rate:g}, at most {fit.longest} tokens: {fit.steps(len(train.texts)):,} steps",
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Train, store, measure; the measures by name."""
+        """Train, store and measure; returns the measures by name."""
         train, held_out, labels = self.examples.train, self.examples.held_out, self.examples.labels
         fitted = self.fit.run(train, held_out, folder.path, progress)
         shares = fitted.probabilities(held_out.texts)
@@ -395,7 +395,7 @@ class MultilabelTraining:
             held_out=outcome,
             yardstick=None,
             history=fitted.history,
-            notes=(*self.examples.notes, "A text counts as *any* where one label has 0.5 or more.", *notes),
+            notes=(*self.examples.notes, "A text counts as *any* if one label has 0.5 or more.", *notes),
             use=score_command(f"{self.task}={folder.path}"),
         )
         return folder.finish(outcome.measures() | areas, card=card, held_out=outcome.to_json())
@@ -408,20 +408,20 @@ Flags = NDArray[np.bool_]
 
 
 class AverageAccuracy(NamedTuple):
-    """The share of right labels over runs and texts."""
+    """The share of correct labels over runs and texts."""
 
     part: str
     """``dev`` or ``test``."""
     context: str
     """``all``, or a bias context."""
     estimate: Estimate
-    """The interval is over texts, the runs of one text being one cluster: 30 texts stay 30."""
+    """The interval is over texts, with the runs of one text as one cluster: 30 texts remain 30."""
     runs: tuple[float, ...]
     """The accuracy of every run."""
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation over runs; null with one run."""
+        """The standard deviation over runs; None with one run."""
         return float(np.std(self.runs, ddof=1)) if len(self.runs) > 1 else None
 
     def row(self) -> dict[str, Json]:
@@ -439,7 +439,7 @@ class AverageAccuracy(NamedTuple):
         }
 
     def measures(self) -> dict[str, float]:
-        """The numbers by name, those that are defined."""
+        """The defined numbers, by name."""
         name = self.part if self.context == ALL else f"{self.part}_{self.context}"
         values = {
             f"{name}_accuracy": self.estimate.value,
@@ -453,22 +453,22 @@ class AverageAccuracy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeedAverageTraining:
-    """A training that is done ``runs`` times with seeds that follow each other."""
+    """A training that is repeated ``runs`` times with consecutive seeds."""
 
     job: ClassifierTraining
     runs: int
 
     def identity(self) -> dict[str, Json]:
-        """What decides the result."""
+        """Everything that determines the result."""
         return {**self.job.identity(), "runs": self.runs}
 
     def lines(self) -> tuple[str, ...]:
-        """What will be done."""
+        """The planned steps."""
         first = self.job.fit.recipe.seed
         return (*self.job.lines(), f"runs     {self.runs}, seeds {first} to {first + self.runs - 1}")
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Train every run in a folder of its own; a finished one is not done again."""
+        """Train every run in its own folder; finished runs are not repeated."""
         fit, paths = self.job.fit, []
         for seed in range(fit.recipe.seed, fit.recipe.seed + self.runs):
             job = replace(self.job, fit=replace(fit, recipe=replace(fit.recipe, seed=seed)))
@@ -477,7 +477,7 @@ class SeedAverageTraining:
                 if own.measures is None:
                     job.run(own, progress)
         predictions = [read_predictions(path / PREDICTIONS_FILE) for path in paths]
-        # The bias context that a masked text opens with; other tasks have none.
+        # The bias context that a masked text begins with; other tasks have none.
         find_context = RegardSuite().find_context if self.job.task.name == "regard" else lambda text: ""
         averages = average_accuracies(predictions, find_context)
         rows = [average.row() for average in averages]
@@ -504,9 +504,9 @@ class SeedAverageTraining:
             markdown_table(
                 ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs"), *rows
             ),
-            "The interval is over texts, all runs of a text counted as one observation.",
+            "The interval is over texts, counting all runs of a text as one observation.",
             "## Use",
-            "Each run has a folder and a card of its own. The first: `--metrics "
+            "Each run has its own folder and card. The first: `--metrics "
             f"{f'regard={first}' if task == 'regard' else first.parent.name}`.",
         ]
         return "\n\n".join(parts) + "\n"
@@ -515,7 +515,7 @@ class SeedAverageTraining:
 def average_accuracies(
     runs: Sequence[Sequence[TextPrediction]], context_of: Callable[[str], str]
 ) -> list[AverageAccuracy]:
-    """Accuracy by part and context, from the predictions of every run, texts in the same order."""
+    """Accuracy by part and context, from the predictions of every run, with texts in the same order."""
     right = np.array([[row.label == row.said for row in rows] for rows in runs])
     parts = np.array([row.part for row in runs[0]])
     contexts = np.array([context_of(row.text) for row in runs[0]])
@@ -529,7 +529,7 @@ def average_accuracies(
 
 
 def average_accuracy(right: Flags, part: str, context: str) -> AverageAccuracy:
-    """The accuracy of runs x texts answers."""
+    """The accuracy over an array of runs x texts."""
     runs, texts = right.shape
     clusters = np.tile(np.arange(texts), runs)
     estimate = clustered_proportion(right.astype(np.float64).ravel(), clusters)

@@ -1,7 +1,7 @@
-"""Read the running text the language models learn from: documents, cleaned, split in training and held-out.
+"""Read the running text that language models are trained on: documents, cleaned and split for hold-out.
 
-A source is one UTF-8 file, plain or packed with xz, whose documents are separated by an empty line. A
-document's *index* is its place in that file, counted from 0 before anything is dropped; every document whose
+A source is one UTF-8 file, plain or compressed with xz, whose documents are separated by an empty line. A
+document's *index* is its position in that file, counted from 0 before any are dropped; every document whose
 index is 37 modulo 100 is held out.
 """
 
@@ -17,7 +17,7 @@ HELD_OUT_MODULUS: Final = 100
 HELD_OUT_REMAINDER: Final = 37
 
 OPENING_LENGTH: Final = 200
-"""Characters two documents must share from their start to count as the same one."""
+"""Number of identical leading characters for which two documents count as the same."""
 
 FOLDS: Final[tuple[tuple[str, str], ...]] = (
     ("\u2018\u2019\u201a\u201b\u2032\u00b4", "'"),
@@ -28,14 +28,14 @@ FOLDS: Final[tuple[tuple[str, str], ...]] = (
     ("\u2026", "..."),
     ("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2066\u2067\u2068\u2069\ufeff\ufe0f", ""),
 )
-"""Characters and the ASCII each becomes. The tokenizer applies the same table to whatever it is given."""
+"""Characters and their ASCII replacements. The tokenizer applies the same table to its input."""
 
 _FOLD_TABLE: Final = str.maketrans({char: to for chars, to in FOLDS for char in chars})
 # Box drawing, blocks, shapes, dingbats, arrows, private use, C1 controls, the replacement character.
 _BLOCKS: Final = re.compile("[\u2500-\u27bf\u2b00-\u2bff\ue000-\uf8ff\u0080-\u009f\ufffd]+")
 _SPACES: Final = re.compile(" {2,}")
 _LINE_EDGES: Final = re.compile(" *\n[ \n]*")
-# Wikipedia extracts lose what stood in a template: "Chen Zhili (; born 1942)", "the kilometre ()".
+# Wikipedia extracts lose the content of templates: "Chen Zhili (; born 1942)", "the kilometre ()".
 _EMPTY_OPENING: Final = re.compile(r"\([;,] ?")
 _EMPTY_BRACKETS: Final = re.compile(r" ?\( ?\)")
 _SPLIT_NEGATION: Final = re.compile(r"\b(\w+) n't\b")
@@ -47,34 +47,34 @@ class CorpusDocument(NamedTuple):
     """One cleaned document of a source."""
 
     place: int
-    """Its index in its file."""
+    """Its index in the file."""
     text: str
-    """The cleaned text, one line a paragraph."""
+    """The cleaned text, one paragraph per line."""
     raw_bytes: int
-    """UTF-8 bytes before cleaning: what bits per byte divides by."""
+    """UTF-8 bytes before cleaning: the denominator of bits per byte."""
 
     @property
     def held_out(self) -> bool:
-        """Return whether the document is kept from training."""
+        """Return whether the document is held out from training."""
         return is_held_out(self.place)
 
 
 def is_held_out(index: int) -> bool:
-    """Return whether a document of this index is held out: one in a hundred, by place."""
+    """Return whether the document with this index is held out: one in a hundred."""
     return index % HELD_OUT_MODULUS == HELD_OUT_REMAINDER
 
 
 def clean_text(text: str) -> str:
-    """Return the text with typography folded to ASCII, tokenised news repaired and block characters gone.
+    """Return the text with typography folded to ASCII, tokenised news repaired and block characters removed.
 
-    Letters with accents and other scripts stay as they are. Paragraphs are single lines.
+    Accented letters and other scripts are kept. Paragraphs are single lines.
     """
     if not text.isascii():
         text = _BLOCKS.sub(" ", text.translate(_FOLD_TABLE))
     if "\t" in text:
         text = text.replace("\t", " ")
     if " n't" in text:
-        # Words that a treebank tokenizer split ("do n't", "it 's") become as they were written.
+        # Words that a treebank tokenizer split ("do n't", "it 's") are joined again.
         text = _SPLIT_CLITIC.sub(r"\1", _SPLIT_NEGATION.sub(r"\1n't", text))
         text = _SPLIT_STOP.sub(r"\1", text.replace("`` ", '"').replace(" ''", '"'))
     if "(" in text:
@@ -83,7 +83,7 @@ def clean_text(text: str) -> str:
 
 
 def read_documents(path: Path) -> Iterator[CorpusDocument]:
-    """Yield the cleaned documents of a source in order, held-out ones included, empty ones left out."""
+    """Yield the cleaned documents of a source in order, including held-out ones, without empty ones."""
     is_packed = path.suffix == ".xz"
     whole = lzma.decompress(path.read_bytes()).decode() if is_packed else path.read_text(encoding="utf-8")
     for index, raw in enumerate(whole.split("\n\n")):
@@ -95,8 +95,8 @@ def read_documents(path: Path) -> Iterator[CorpusDocument]:
 def split_documents(path: Path) -> tuple[list[CorpusDocument], list[CorpusDocument]]:
     """Return (training, held-out) documents of a source.
 
-    Every held-out document is kept. A training document is dropped where it opens like a held-out one or like
-    an earlier training one, so a copy under another index is not trained on and no template learnt by heart.
+    Every held-out document is kept. A training document is dropped if it begins like a held-out one or like
+    an earlier training one, so no copy at another index is trained on and no template is memorised.
     """
     first: dict[str, CorpusDocument] = {}
     held_out: list[CorpusDocument] = []

@@ -1,7 +1,7 @@
 """Train word vectors on running text: count words, choose a vocabulary, encode, skip-gram, store as int8.
 
 Skip-gram with negative sampling (Mikolov et al. 2013) in one thread, so that the same text and seed give the
-same vectors. Each epoch ends with a checkpoint, and a run that was stopped goes on from it.
+same vectors. Each epoch ends with a checkpoint, from which an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -37,48 +37,48 @@ _LOG = logging.getLogger(__name__)
 _TOKEN: Final = re.compile(r"\w+(?:'\w+)?")
 _NOT_A_WORD: Final = re.compile(r"[\d_]")
 _WORD_CLAIM: Final = 4
-"""What a lower-case occurrence counts for: to get a vector, a name must be four times as common as a word."""
+"""The weight of a lower-case occurrence: to get a vector, a name must be four times as common as a word."""
 LEAST: Final = 10
-"""Occurrences below which no word gets a vector."""
+"""Minimum occurrences for a word to get a vector."""
 BREAK: Final = -1
-"""What separates two documents among the encoded words."""
+"""Separates documents among the encoded words."""
 WINDOW_LENGTH: Final = 48
-"""Words read together. Pairs across the edges are left out: 5 % of them, others in every epoch."""
+"""Words per window. Pairs across window edges are dropped: 5 % of them, different ones in every epoch."""
 SHARED_NEGATIVES: Final = 32
-"""Random words a stretch is contrasted with; weighted, so that each pair counts ``negatives`` of them."""
+"""Negative samples per window; weighted, so that each pair counts ``negatives`` of them."""
 WINDOWS_PER_STEP: Final = 8
-"""Stretches a step at most."""
+"""Maximum windows per step."""
 MAX_STEP_WEIGHT: Final = 5.0
-"""The most that a step may weigh for one word: learning rate times pairs. A step adds up a word's changes, so
-in a large one frequent words overshoot: 64 stretches of 32 words lost half of the analogies that 16 found."""
+"""Maximum weight of a step for one word: learning rate times pairs. A step sums a word's changes, so with
+large steps frequent words overshoot: 64 windows of 32 words lost half of the analogies that 16 solved."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkipGramConfig:
-    """What decides a skip-gram epoch."""
+    """The settings of a skip-gram epoch."""
 
     window: int = 5
-    """The farthest neighbour. One at distance d weighs (window + 1 - d) / window, which is how often a word
-    whose reach is drawn between 1 and ``window`` would reach it."""
+    """The farthest neighbour. One at distance d weighs (window + 1 - d) / window: how often it is within
+    reach of a word whose reach is drawn uniformly from 1 to ``window``."""
     negatives: int = 5
-    """Random words each word is contrasted with."""
+    """Negative samples per word."""
     rate: float = 0.025
-    """The learning rate at the start; it falls in a line to nearly 0 at the end of the last epoch."""
+    """The initial learning rate; it falls linearly to nearly 0 at the end of the last epoch."""
     common: float = 1e-4
-    """Share of the text above which a word is skipped now and then."""
+    """Share of the text above which occurrences of a word are subsampled."""
     power: float = 0.75
-    """Random words are drawn by their frequency to this power."""
+    """Negative samples are drawn by frequency to this power."""
 
 
 class SkipGramBatch(NamedTuple):
-    """Some stretches of text."""
+    """A batch of windows of text."""
 
     near: Tensor
-    """(stretches, words): word numbers."""
+    """(windows, words): word numbers."""
     weights: Tensor
-    """(stretches, words, words): how much each pair counts; 0 out of reach and across documents."""
+    """(windows, words, words): the weight of each pair; 0 out of reach and across documents."""
     far: Tensor
-    """(stretches, random words): word numbers."""
+    """(windows, negatives): word numbers."""
 
 
 def run_epoch(
@@ -92,17 +92,17 @@ def run_epoch(
     done: float,
     share: float,
 ) -> None:
-    """Change ``words`` and ``contexts`` in place by one pass over the text.
+    """Update ``words`` and ``contexts`` in place with one pass over the text.
 
     Args:
         ids: Word numbers; negative ones separate documents.
-        counts: How often each word occurs.
-        words: The vectors, one row a word.
-        contexts: The output vectors, one row a word.
+        counts: The number of occurrences of each word.
+        words: The vectors, one row per word.
+        contexts: The output vectors, one row per word.
         settings: Window, negatives, rates.
-        seed: Decides every draw.
-        done: Share of the whole training that lies behind.
-        share: Share of it that this pass is.
+        seed: Determines every draw.
+        done: Share of the whole training that is completed.
+        share: Share of the whole training in this pass.
     """
     rng = np.random.default_rng(seed)
     number, document = subsample(ids, keep_shares(counts, settings.common), rng)
@@ -110,24 +110,24 @@ def run_epoch(
     edges = draw_edges(counts, settings.power)
     stretches, highest = learning_schedule(edges, settings)
     reach = reach_weights(WINDOW_LENGTH, settings.window)
-    whole = len(number) // WINDOW_LENGTH
+    windows = len(number) // WINDOW_LENGTH
     near, part = (
-        torch.from_numpy(a[: whole * WINDOW_LENGTH]).view(-1, WINDOW_LENGTH) for a in (number, document)
+        torch.from_numpy(a[: windows * WINDOW_LENGTH]).view(-1, WINDOW_LENGTH) for a in (number, document)
     )
     with single_thread(), torch.inference_mode():
-        for at in range(0, whole, stretches):
-            some, where = near[at : at + stretches].long(), part[at : at + stretches]
+        for at in range(0, windows, stretches):
+            center, where = near[at : at + stretches].long(), part[at : at + stretches]
             weights = reach * (where[:, :, None] == where[:, None, :])
-            drawn = np.searchsorted(edges, rng.random((len(some), SHARED_NEGATIVES)))
-            rate = highest * max(1 - done - share * (at / whole), 1e-4)
-            step = SkipGramBatch(some, weights, torch.from_numpy(drawn))
+            drawn = np.searchsorted(edges, rng.random((len(center), SHARED_NEGATIVES)))
+            rate = highest * max(1 - done - share * (at / windows), 1e-4)
+            step = SkipGramBatch(center, weights, torch.from_numpy(drawn))
             update_vectors(*tables, step, rate=rate, negatives=settings.negatives)
 
 
 def learning_schedule(edges: npt.NDArray[np.float64], settings: SkipGramConfig) -> tuple[int, float]:
-    """(stretches a step, learning rate at the start) for random words drawn by these edges.
+    """(windows per step, initial learning rate) for negative samples drawn with these edges.
 
-    A word of a small vocabulary occurs so often in a step that fewer stretches, or a lower rate, must do.
+    A word of a small vocabulary occurs so often in a step that fewer windows or a lower rate are needed.
 
     >>> learning_schedule(np.linspace(0.001, 1, 1000), SkipGramConfig())
     (8, 0.025)
@@ -141,9 +141,9 @@ def learning_schedule(edges: npt.NDArray[np.float64], settings: SkipGramConfig) 
 def update_vectors(
     words: Tensor, contexts: Tensor, step: SkipGramBatch, *, rate: float, negatives: int
 ) -> None:
-    """Move words towards their neighbours' output vectors and away from the random words', in place.
+    """Move words towards their neighbours' output vectors and away from the negative samples', in place.
 
-    The slope of a pair's log-likelihood: 1 - sigmoid(dot) for neighbours, -sigmoid(dot) for random words.
+    The gradient of a pair's log-likelihood: 1 - sigmoid(dot) for neighbours, -sigmoid(dot) for negatives.
     """
     own, other, random = words[step.near], contexts[step.near], contexts[step.far]
     pull = step.weights * (1 - torch.bmm(own, other.mT).sigmoid_()) * rate
@@ -156,7 +156,7 @@ def update_vectors(
 
 
 def reach_weights(length: int, window: int) -> Tensor:
-    """How much the pair of two places counts in a stretch of this length; 0 on the diagonal.
+    """The weight of each pair of positions in a window of this length; 0 on the diagonal.
 
     >>> reach_weights(3, 2).tolist()
     [[0.0, 1.0, 0.5], [1.0, 0.0, 1.0], [0.5, 1.0, 0.0]]
@@ -167,24 +167,24 @@ def reach_weights(length: int, window: int) -> Tensor:
 
 
 def subsample(ids: Ids, shares: Matrix, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """The words that are not skipped this time, and the number of each one's document."""
+    """The words kept by subsampling, and the document number of each."""
     is_word = ids >= 0
     document = np.cumsum(~is_word, dtype=np.int32)
     is_used = is_word & (rng.random(len(ids), dtype=np.float32) < shares[ids])
-    # Stretches begin elsewhere in every epoch.
+    # Windows begin at a different offset in every epoch.
     first = int(rng.integers(WINDOW_LENGTH))
     return ids[is_used][first:], document[is_used][first:]
 
 
 def keep_shares(counts: Counts, common: float) -> Matrix:
-    """For each word the chance that an occurrence is used: 1 unless its share of the text is above common."""
+    """The probability to keep an occurrence of each word: 1 unless its share is above ``common``."""
     relative = np.maximum(counts / counts.sum() / common, 1e-12)
     shares: Matrix = np.minimum((np.sqrt(relative) + 1) / relative, 1.0).astype(np.float32)
     return shares
 
 
 def draw_edges(counts: Counts, power: float) -> npt.NDArray[np.float64]:
-    """The upper edges of the words' parts of [0, 1], each as wide as its frequency to ``power``."""
+    """The upper edges of the words' intervals in [0, 1], each as wide as its frequency to ``power``."""
     weights = np.cumsum(counts.astype(np.float64) ** power)
     return np.asarray(weights / weights[-1])
 
@@ -201,7 +201,7 @@ class WordVectorConfig:
 
 
 class WordVocabulary(NamedTuple):
-    """The words that get a vector, most frequent first, and how often each occurs."""
+    """The words that get a vector, most frequent first, and the number of occurrences of each."""
 
     words: tuple[str, ...]
     counts: Counts
@@ -210,7 +210,7 @@ class WordVocabulary(NamedTuple):
 def train_word_vectors(
     paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig | None = None
 ) -> WordVectors:
-    """Word vectors of the texts' training documents, written to ``out/vectors.safetensors``.
+    """Train word vectors on the texts' training documents and write them to ``out/vectors.safetensors``.
 
     Args:
         paths: UTF-8 files, documents separated by an empty line; one document in a hundred is held out.
@@ -229,15 +229,15 @@ def train_word_vectors(
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """How often each word occurs, as written (upper and lower case apart)."""
+    """The number of occurrences of each word, case-sensitive."""
     return Counter(chain.from_iterable(map(_TOKEN.findall, texts)))
 
 
 def choose_vocabulary(counts: Counter[str], size: int, *, required: Iterable[str] = ()) -> WordVocabulary:
-    """The ``size`` words with the best claim to a vector, most frequent first.
+    """The ``size`` words with the highest rank, most frequent first.
 
-    A word's claim is four times its lower-case occurrences plus the capitalised ones, so that common words
-    go before names; ``required`` words come first. Words with digits and words rarer than ``LEAST`` get none.
+    A word's rank is four times its lower-case occurrences plus the capitalised ones, so that common words
+    precede names; ``required`` words come first. Words with digits or rarer than ``LEAST`` are left out.
     """
     total: Counter[str] = Counter()
     claim: Counter[str] = Counter()
@@ -254,7 +254,7 @@ def choose_vocabulary(counts: Counter[str], size: int, *, required: Iterable[str
 
 
 def encode_texts(texts: Iterable[str], words: Sequence[str]) -> Ids:
-    """The texts as one row of word numbers; other words are left out, and -1 stands after each document."""
+    """The texts as one array of word numbers; other words are left out, and -1 follows each document."""
     index = {word: number for number, word in enumerate(words)}
     ids: list[Ids] = [np.zeros(0, dtype=np.int32)]
     for text in texts:
@@ -266,7 +266,7 @@ def encode_texts(texts: Iterable[str], words: Sequence[str]) -> Ids:
 def fit_word_vectors(
     ids: Ids, counts: Counts, recipe: WordVectorConfig, *, checkpoint: Path | None = None
 ) -> Matrix:
-    """The vectors of the encoded words, one row a word; goes on from the checkpoint where there is one."""
+    """The vectors of the encoded words, one row per word; resumes from the checkpoint if there is one."""
     if checkpoint and checkpoint.exists():
         state = {name: np.array(values) for name, values in load_file(checkpoint).items()}
         words, contexts, first = state["words"], state["contexts"], int(state["epochs"][0])
@@ -283,14 +283,14 @@ def fit_word_vectors(
             state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
             write_whole(checkpoint, {name: torch.from_numpy(values) for name, values in state.items()})
         _LOG.info("epoch %d of %d: %.0f s", epoch + 1, recipe.epochs, time.monotonic() - start)
-    # The context half parts words that are used alike but in different company, such as *she* and *he*; with
-    # the mean of all words at 0, cosines use their whole range.
+    # Adding context vectors separates words with similar usage but different company, such as *she* and *he*;
+    # with the mean over all words at 0, cosines use their whole range.
     both = words + contexts / 2
     return np.asarray(both - both.mean(axis=0), dtype=np.float32)
 
 
 def _encode_corpus(paths: Sequence[Path], out: Path, size: int) -> tuple[WordVocabulary, Ids]:
-    """The vocabulary and the encoded text, from ``out`` where an earlier call left them."""
+    """The vocabulary and the encoded text, read from ``out`` if an earlier call wrote them."""
     stored = out / "encoded.safetensors"
     if not stored.exists():
         vocabulary = choose_vocabulary(
@@ -298,7 +298,7 @@ def _encode_corpus(paths: Sequence[Path], out: Path, size: int) -> tuple[WordVoc
         )
         if not vocabulary.words:
             raise InputError(
-                "the texts hold no word often enough", expected=f"words that occur {LEAST} times"
+                "no word is frequent enough in the texts", expected=f"words that occur {LEAST} times"
             )
         encoded = {
             "letters": np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8).copy(),

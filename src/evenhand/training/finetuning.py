@@ -1,8 +1,8 @@
-"""Fine-tune any network that reads token ids and answers with one logit a label.
+"""Fine-tune any network that reads token ids and returns one logit per label.
 
-The loop: AdamW, a linear warm-up and a linear way down, bfloat16 on a GPU, a checkpoint after every epoch.
-Each epoch draws its order and its dropout from (seed, epoch), so that a run that was stopped and goes on ends
-with the same weights as one that was not (on a CPU bit by bit).
+The loop: AdamW, linear warm-up and linear decay, bfloat16 on a GPU, a checkpoint after every epoch.
+Each epoch derives its order and dropout from (seed, epoch), so that an interrupted and resumed run ends
+with the same weights as an uninterrupted one (bit for bit on a CPU).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def descend(
     clipped: nn.Module | None = None,
     clip: float = 1.0,
 ) -> Tensor:
-    """Take one step against a loss, and return the loss.
+    """Take one optimisation step on a loss, and return the loss.
 
     Args:
-        loss: What was computed from the parameters.
-        optimisers: Whose parameters move, each at its first learning rate times ``factor``.
-        factor: The point of the schedule.
-        clipped: The network whose gradient is cut to the norm ``clip``; None for no cut.
-        clip: The largest norm.
+        loss: A function of the parameters.
+        optimisers: The optimisers to step, each at its initial learning rate times ``factor``.
+        factor: The factor of the learning-rate schedule.
+        clipped: The network whose gradient norm is clipped to ``clip``; None for no clipping.
+        clip: The maximum norm.
     """
     loss.backward()  # type: ignore[no-untyped-call]
     if clipped is not None:
@@ -74,7 +74,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, network: nn.Module, optimisers: Mapping[str, Optimizer]
 ) -> dict[str, dict[str, Tensor]]:
-    """Restore a network and its optimisers; what else the file holds, by the part before the slash."""
+    """Restore a network and its optimisers; return the other tensors, by the part before the slash."""
     parts: dict[str, dict[str, Tensor]] = {}
     with safe_open(path, framework="pt") as file:
         for name in file.keys():  # noqa: SIM118 (not a mapping)
@@ -91,24 +91,24 @@ def load_checkpoint(
 
 
 def read_about(path: Path) -> Mapping[str, str]:
-    """What a checkpoint says of itself."""
+    """The metadata of a checkpoint."""
     with safe_open(path, framework="pt") as file:
         return dict(file.metadata())
 
 
 def write_whole(path: Path, tensors: Mapping[str, Tensor], *, about: Mapping[str, str] | None = None) -> None:
-    """Write tensors as a safetensors file that has its name only when it is whole."""
-    # Not `store.atomic_writes`: it needs Polars, which a GPU machine may lack.
+    """Write tensors to a safetensors file atomically."""
+    # Not `store.atomic_writes`: it needs Polars, which may be missing on a GPU machine.
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".partial")
-    # Tied weights share memory, which safetensors refuses: each gets a copy of its own.
-    whole = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    save_file(whole, unfinished, metadata=None if about is None else dict(about))
+    # Tied weights share memory, which safetensors rejects: each gets its own copy.
+    copies = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    save_file(copies, unfinished, metadata=None if about is None else dict(about))
     unfinished.replace(path)
 
 
 _POOL: Final = 16
-"""Batches drawn together and sorted by length, so that little is spent on padding."""
+"""Batches drawn together and sorted by length, to minimise padding."""
 
 
 class EncodedTexts(NamedTuple):
@@ -116,18 +116,18 @@ class EncodedTexts(NamedTuple):
 
     rows: Sequence[Sequence[int]]
     labels: NDArray[np.int64] | NDArray[np.float32]
-    """The number of each text's one label, or for labels that do not exclude each other a 0 or 1 for each."""
+    """The number of each text's label, or for multi-label data a 0 or 1 for each label."""
 
 
 class Padding(NamedTuple):
-    """How rows of a batch are made equally long."""
+    """How the rows of a batch are padded to equal length."""
 
     token: int
     left: bool = False
 
 
 class FineTuner:
-    """A network on its device, its optimiser, and how far it is."""
+    """A network on its device, its optimiser, and its progress."""
 
     def __init__(
         self, network: nn.Module, recipe: FineTuningConfig, *, padding: Padding, device: torch.device | str
@@ -137,7 +137,7 @@ class FineTuner:
         network.to(self.device)
         matrices = [p for p in network.parameters() if p.ndim >= 2]
         vectors = [p for p in network.parameters() if p.ndim < 2]
-        # Vectors are biases and norms: decaying them towards 0 only hurts.
+        # Vectors are biases and norms: weight decay only hurts them.
         decays = ((matrices, recipe.weight_decay), (vectors, 0.0))
         groups = [{"params": params, "weight_decay": decay} for params, decay in decays if params]
         self.optimiser = torch.optim.AdamW(groups, lr=recipe.rate)
@@ -152,9 +152,9 @@ class FineTuner:
         checkpoint: Path | None = None,
         on_step: Callable[[int], None] = lambda done: None,
     ) -> list[EpochLosses]:
-        """Train to the end, from the checkpoint where there is one; what each epoch came to.
+        """Train to the end, from the checkpoint if there is one; returns the losses of each epoch.
 
-        ``on_step`` takes the number of steps just done. The network is left in its final state: the last
+        ``on_step`` gets the number of steps just done. The network is left in its final state: the last
         epoch's, or with ``patience`` that of the lowest held-out loss.
         """
         per_epoch, optimisers = math.ceil(len(data.rows) / self.recipe.batch), {"adamw": self.optimiser}
@@ -175,7 +175,7 @@ class FineTuner:
 
     @torch.no_grad()
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """The logits of every row, in the rows' order, on the CPU."""
+        """The logits of every row, in order, on the CPU."""
         self.network.eval()
         answers = map_by_length(
             rows, lambda batch: list(self._read(batch).float().cpu()), rows=self.recipe.batch
@@ -203,7 +203,7 @@ class FineTuner:
         if not all(map(math.isfinite, epoch)):
             raise ModelError(
                 f"the loss of epoch {number + 1} is not a number",
-                expected="a learning rate the network can follow",
+                expected="a learning rate at which training converges",
                 fix="train again with a lower --learning-rate",
             )
         earlier = [other.held_out_loss for other in self._epochs]
@@ -224,7 +224,7 @@ class FineTuner:
         return answers
 
     def _batches(self, data: EncodedTexts, epoch: int) -> Iterator[NDArray[np.int64]]:
-        """The places of each batch: drawn at random, then sorted by length within a pool of batches."""
+        """The indices of each batch: drawn at random, then sorted by length within a pool of batches."""
         rng = np.random.default_rng([self.recipe.seed, epoch])
         order = rng.permutation(len(data.rows))
         lengths = np.array([len(row) for row in data.rows])
@@ -244,14 +244,14 @@ class FineTuner:
 
 
 def cross_entropy(logits: Tensor, truth: Tensor) -> Tensor:
-    """Mean cross-entropy of one label a row, or of a yes or no to each label where ``truth`` is a table."""
+    """Mean cross-entropy of one label per row, or binary cross-entropy per label if ``truth`` is a table."""
     if truth.ndim == 2:
         return F.binary_cross_entropy_with_logits(logits, truth)
     return F.cross_entropy(logits, truth)
 
 
 def learning_rate_factor(step: int, total: int, warmup: float, *, is_constant: bool = False) -> float:
-    """The factor on the learning rate: up in a line over the warm-up's share of steps, then down to 0.
+    """The learning-rate factor: rises linearly over the warm-up's share of steps, then falls linearly to 0.
 
     A constant rate stays at 1 after the warm-up.
 

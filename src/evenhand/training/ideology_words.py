@@ -1,4 +1,4 @@
-"""The words that set two sides of the press apart: a TF-IDF contrast over labelled articles."""
+"""The words that distinguish two sides of the press: a TF-IDF contrast over labelled articles."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from evenhand.training.labelled_data import outlet
 
 _WORD: Final = re.compile(r"[a-z]{3,}")
 _RUN: Final = 6
-"""Words of a run that is searched for in other articles."""
+"""Length in words of the runs searched for in other articles."""
 _FEWEST: Final = 5
-"""Fewest articles that contain a standing phrase."""
+"""Minimum number of articles that contain a standing phrase."""
 _TIME: Final = """
 monday tuesday wednesday thursday friday saturday sunday january february march april may june july
 august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today
@@ -37,7 +37,7 @@ author article articles page headline views opinions expressed represent reader 
 highlights stories story transcript newsroom reported reporting newspaper radio published read click
 sign site videos report reports reporter reporters realdonaldtrump
 """
-"""Agencies, channels and the furniture of pages: the style of a house, not of a side."""
+"""Agencies, channels and page elements: typical of an outlet, not of a side."""
 _GENERIC: Final = """
 said says say saying told tell asked ask added adding noted note wrote writes explained stated
 called calls call came come comes coming went going gone put puts get gets getting got gotten give
@@ -57,7 +57,7 @@ indeed certainly absolutely actually together along apart alone further forward 
 via mid self pro sen rep calif didn doesn don isn wasn couldn wouldn aren haven won hasn ve ll re mr
 mrs ms dr etc
 """
-"""Words any article contains."""
+"""Words that any article contains."""
 
 
 _Outlet = tuple[str, bool]
@@ -73,7 +73,7 @@ class LabelledArticle(NamedTuple):
 
 
 class SideWord(NamedTuple):
-    """A word and how much more weight it has on its side, in mean TF-IDF; always above 0."""
+    """A word and its excess weight on its side, in mean TF-IDF; always above 0."""
 
     word: str
     contrast: float
@@ -88,20 +88,20 @@ class IdeologyWords(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WordLimits:
-    """What a word must show to represent a side."""
+    """The criteria for a word to represent a side."""
 
     words: int = 250
-    """Words a side."""
+    """Number of words per side."""
     articles: int = 20
-    """Articles of the side that contain it."""
+    """Minimum number of the side's articles that contain it."""
     outlets: int = 8
-    """Outlets of the side that contain it: one outlet's habit does not count as a side's."""
+    """Minimum number of the side's outlets that contain it: one outlet's habit is not a side's."""
     outlet_cap: int = 300
-    """What the articles of one outlet weigh together at most."""
+    """Maximum total weight of the articles of one outlet."""
     steadiness: float = 1.25
-    """Contrast over its standard error, outlets being the clusters."""
+    """Contrast divided by its standard error, with outlets as clusters."""
     one_outlet: float = 0.25
-    """Share of the word's weight on its side that one outlet may have."""
+    """Maximum share of the word's weight on its side from one outlet."""
 
 
 def read_articles(path: Path) -> list[LabelledArticle]:
@@ -124,9 +124,9 @@ def _parse_article(line: str, where: str) -> LabelledArticle:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON: {error}", expected=expected, fix="check the file") from error
-    given = row if isinstance(row, dict) else {}
-    text, label, source = given.get("text"), given.get("label"), given.get("source")
+        raise InputError(f"{where} is not JSON: {error}", expected=expected, fix="check the file") from error
+    record = row if isinstance(row, dict) else {}
+    text, label, source = record.get("text"), record.get("label"), record.get("source")
     if not isinstance(text, str) or not isinstance(source, str):
         raise InputError(f"{where} has no text or no source", expected=expected, fix="check the file")
     if label not in (0, 1):
@@ -139,12 +139,12 @@ def _parse_article(line: str, where: str) -> LabelledArticle:
 
 
 def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | None = None) -> IdeologyWords:
-    """The words of each side by contrast: mean TF-IDF among its articles minus that among the other side's.
+    """The words of each side by contrast: mean TF-IDF in its articles minus that in the other side's.
 
-    Words are lower-case, of three letters or more; function words, words of time and of the trade, and every
-    word of an outlet's or an author's name are left out, and so are the words of standing phrases.
-    An article's TF-IDF row ((1 + ln tf) ln(n / df)) has length 1. Large outlets are weighed down, a word must
-    set the sides apart steadily over outlets, and no single outlet may give it most of its weight.
+    Words are lower-case, of three letters or more; function words, words of time and of journalism, all words
+    of outlets' and authors' names, and the words of standing phrases are left out.
+    An article's TF-IDF row ((1 + ln tf) ln(n / df)) has length 1. Large outlets are down-weighted; a word
+    must distinguish the sides consistently over outlets, and no outlet may contribute most of its weight.
     """
     limits = limits or WordLimits()
     left_out = read_closed_class().union(*(part.split() for part in (_TIME, _PRESS, _GENERIC)))
@@ -156,16 +156,16 @@ def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | 
     shares, weights = _outlet_weights(names, bags, cap=limits.outlet_cap)
     sides: list[tuple[SideWord, ...]] = []
     for conservative in (False, True):
-        own = (bag for (_, side), bag in zip(names, bags, strict=True) if side is conservative)
-        counts = Counter(word for bag in own for word in bag)
+        conservative_bags = (bag for (_, side), bag in zip(names, bags, strict=True) if side is conservative)
+        counts = Counter(word for bag in conservative_bags for word in bag)
         sides.append(_choose_words(counts, shares, weights, limits, conservative=conservative))
     return IdeologyWords(*sides)
 
 
 def without_phrases(articles: Sequence[LabelledArticle]) -> list[list[str]]:
-    """The words of each article, less its outlet's standing phrases ("sign up here for our newsletter").
+    """The words of each article, without its outlet's standing phrases ("sign up here for our newsletter").
 
-    A run of six words is such a phrase where five articles or more hold it and one outlet has half of them.
+    A run of six words is such a phrase if at least five articles contain it, half of them from one outlet.
     """
     texts = [_WORD.findall(article.text.lower()) for article in articles]
     names = [outlet(article.source) for article in articles]
@@ -197,16 +197,14 @@ def write_words(sides: IdeologyWords, path: Path) -> None:
 def _outlet_weights(
     names: Sequence[_Outlet], bags: Sequence[Counter[str]], *, cap: int
 ) -> tuple[dict[_Outlet, float], dict[str, dict[_Outlet, float]]]:
-    """Each outlet's share of its side, and for each word what each outlet adds to its side's mean TF-IDF."""
+    """Each outlet's share of its side, and its contribution to its side's mean TF-IDF for each word."""
     sizes = Counter(names)
     weights = [min(1.0, cap / sizes[name]) for name in names]
     totals = {
         side: sum(w for (_, s), w in zip(names, weights, strict=True) if s is side) for side in (False, True)
     }
     if not all(totals.values()):
-        raise InputError(
-            "the articles are all of one side", expected="labels 0 (liberal) and 1 (conservative)"
-        )
+        raise InputError("all articles are of one side", expected="labels 0 (liberal) and 1 (conservative)")
     frequency = Counter(word for bag in bags for word in bag)
     shares: dict[_Outlet, float] = defaultdict(float)
     words: dict[str, dict[_Outlet, float]] = defaultdict(lambda: defaultdict(float))
@@ -228,30 +226,30 @@ def _choose_words(
     *,
     conservative: bool,
 ) -> tuple[SideWord, ...]:
-    """The words of a side that show what the limits ask, strongest first; ``counts`` are articles."""
+    """The words of a side that meet the criteria, strongest first; ``counts`` are articles."""
     words = []
     for word, articles in counts.items():
         by_outlet = weights.get(word, {})
-        own = [value for (_, side), value in by_outlet.items() if side is conservative]
-        if articles < limits.articles or len(own) < limits.outlets:
+        outlet_values = [value for (_, side), value in by_outlet.items() if side is conservative]
+        if articles < limits.articles or len(outlet_values) < limits.outlets:
             continue
         means = {
             side: sum(value for (_, s), value in by_outlet.items() if s is side) for side in (False, True)
         }
         contrast = means[conservative] - means[not conservative]
-        # The standard error of the contrast, outlets being the clusters.
+        # The standard error of the contrast, with outlets as clusters.
         squares = sum(
             (by_outlet.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in shares.items()
         )
         is_steady = contrast > max(0.0, limits.steadiness * math.sqrt(squares))
-        if is_steady and max(own) / sum(own) <= limits.one_outlet:
+        if is_steady and max(outlet_values) / sum(outlet_values) <= limits.one_outlet:
             words.append(SideWord(word, contrast))
     words.sort(key=lambda chosen: (-chosen.contrast, chosen.word))
     if len(words) < limits.words:
         raise InputError(
-            f"a side has only {len(words)} words of its own",
+            f"a side has only {len(words)} distinctive words",
             expected=f"{limits.words} words, each in {limits.articles} articles of {limits.outlets} outlets",
-            fix="give more articles, or ask for fewer words",
+            fix="add articles, or reduce the number of words",
         )
     return tuple(words[: limits.words])
 

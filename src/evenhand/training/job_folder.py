@@ -1,4 +1,4 @@
-"""The folder that a training writes: its record and lock, the predictions, and the card of what it made."""
+"""The folder of a training job: its record and lock, the predictions, and the card of the result."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from evenhand.training.test_measures import HeldOutResult
 
 RECORD: Final = "training.json"
 CHECKPOINT: Final = "checkpoint.safetensors"
-"""Where the state between epochs is kept until a training is finished."""
+"""The file with the state between epochs, until training is finished."""
 PREDICTIONS_FILE: Final = "predictions.csv"
-"""What was said of every unseen text: ``part, text, label, said`` and a probability a label."""
+"""The predictions on all unseen texts: ``part, text, label, said`` and one probability per label."""
 
 
 class TrainingFolder(ExitStack):
-    """A locked folder for one training. Use as a context manager; a kill releases the lock.
+    """A locked folder for one training job. Use as a context manager; a kill releases the lock.
 
-    ``training.json`` says what is trained (the identity) and, once finished, what was measured. The same
-    training goes on in its folder; another one is refused.
+    ``training.json`` holds the identity of the job and, once finished, its measures. The same
+    job resumes in its folder; a different one is rejected.
     """
 
     def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
@@ -43,7 +43,7 @@ class TrainingFolder(ExitStack):
         inside = foreign_names(path)
         if inside and RECORD not in inside:
             raise RunFolderError(
-                f"{path} is not empty and no training of ours",
+                f"{path} is not empty and not a training folder",
                 expected="a new or empty folder, or the folder of an earlier training",
                 fix="choose another folder with --out",
             )
@@ -58,7 +58,7 @@ class TrainingFolder(ExitStack):
         self.callback(lock.release, remove=True)
 
     def finish(self, measures: Mapping[str, float], *, card: str, **details: Json) -> Mapping[str, float]:
-        """Write the card and that the training is finished; the checkpoint goes. Returns the measures."""
+        """Write the card, mark the job as finished and delete the checkpoint. Returns the measures."""
         write_text(self.path / "card.md", card)
         self._write({"identity": self._identity, "measures": dict(measures), **details})
         self.checkpoint.unlink(missing_ok=True)
@@ -77,13 +77,13 @@ class TrainingFolder(ExitStack):
         if differing:
             raise RunFolderError(
                 f"{self.path} belongs to another training: "
-                + "; ".join(f"{name} is {theirs.get(name)!r}" for name in differing),
+                + "; ".join(f"{name} is {theirs.get(name)!r} there" for name in differing),
                 expected="the same data and settings, or another folder",
                 fix="choose another folder with --out, or start again with --fresh",
             )
         measures = cast("Mapping[str, float] | None", record.get("measures"))
         if measures is not None:
-            # Killed in `finish`, between the two: the training is done, its checkpoint is still there.
+            # Killed in `finish` between the two writes: training is done, but its checkpoint still exists.
             self.checkpoint.unlink(missing_ok=True)
         return measures
 
@@ -91,16 +91,16 @@ class TrainingFolder(ExitStack):
         write_text(self.path / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
     def _empty(self) -> None:
-        # First the record, so that no finished training is claimed whose weights are gone.
+        # The record first, so that no training whose weights are gone is marked as finished.
         self._write({"identity": self._identity})
-        # Files alone: a folder somebody put here was not made by a training.
+        # Files only: training creates no folders, so a folder was put here by someone else.
         for entry in self.path.iterdir():
             if entry.is_file() and entry.name not in (LOCK, HOLDER, RECORD):
                 entry.unlink()
 
 
 class TextPrediction(NamedTuple):
-    """A text of a part, its label, and the label that was said."""
+    """A text of a part, its label, and the predicted label."""
 
     part: str
     text: str
@@ -111,7 +111,7 @@ class TextPrediction(NamedTuple):
 def write_predictions_csv(
     labels: Sequence[str], rows: Iterable[tuple[TextPrediction, Sequence[float]]]
 ) -> str:
-    """The predictions with the probability of each label, for a person's spreadsheet as much as for us."""
+    """Write the predictions with the probability of each label, in a spreadsheet-safe form."""
     columns = dict.fromkeys(TextPrediction._fields, pl.String()) | {
         f"p_{label}": pl.Float64() for label in labels
     }
@@ -120,14 +120,14 @@ def write_predictions_csv(
 
 
 def read_predictions(path: Path) -> list[TextPrediction]:
-    """The predictions of a file that ``write_predictions_csv`` made."""
+    """The predictions in a file written by ``write_predictions_csv``."""
     return [TextPrediction(*map(unguard_cell, row)) for row in read_cells(path, TextPrediction._fields)]
 
 
 _LIMITS = (
-    "The figures hold for texts like these: other sources, lengths and years can be read far worse. Texts of "
-    "one author or source are not independent, so the interval may be too narrow. Before comparing groups, "
-    "look at what the classifier does when only the group is swapped."
+    "The figures hold for texts like these: results on other sources, lengths and years can be far worse. "
+    "Texts of one author or source are not independent, so the interval may be too narrow. Before comparing "
+    "groups, check how the classifier reacts when only the group is swapped."
 )
 
 
@@ -141,16 +141,16 @@ def write_classifier_card(
     notes: Sequence[str],
     use: str,
 ) -> str:
-    """The card of a classifier in Markdown."""
+    """The card of a classifier, in Markdown."""
     figures = [
         (f"{held_out.n:,} texts", ""),
         ("accuracy, 95 % interval (Wilson)", format_accuracy(held_out.accuracy)),
         ("macro-F1", f"{held_out.macro_f1:.3f}"),
         ("expected calibration error (15 bins)", f"{held_out.calibration_error:.3f}"),
-        (f"always saying {held_out.majority_label}", f"{held_out.majority:.3f}"),
+        (f"always predicting {held_out.majority_label}", f"{held_out.majority:.3f}"),
     ]
     if yardstick is not None:
-        figures.append(("yardstick: linear, hashed word n-grams", format_accuracy(yardstick.accuracy)))
+        figures.append(("baseline: linear, hashed word n-grams", format_accuracy(yardstick.accuracy)))
     classes = [
         (
             row.label,
@@ -187,7 +187,7 @@ def write_card(
     notes: Sequence[str],
     use: str,
 ) -> str:
-    """The card of anything trained, in Markdown."""
+    """The card of any trained artefact, in Markdown."""
     parts = [
         f"# {title}",
         markdown_table(("", ""), *((name, str(value)) for name, value in settings.items())),
@@ -207,19 +207,19 @@ def describe_file(path: Path) -> str:
 
 
 def score_command(metric: str) -> str:
-    """The command that scores a file with what was trained."""
+    """The console command that scores a file with a trained metric."""
     return f"```console\nevenhand score FILE --group AXIS=COLUMN --metrics {metric}\n```"
 
 
 def markdown_table(header: Sequence[str], *rows: Sequence[str]) -> str:
-    """A Markdown table; bars in cells are escaped, so that a file's name cannot break it."""
+    """A Markdown table; pipes in cells are escaped, so that a file name cannot break it."""
     cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in rows]
     lines = [header, ["---"] * len(header), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def format_accuracy(share: Estimate, *, decimals: int = 3) -> str:
-    """An accuracy with its interval, whose bounds have ``decimals``; no interval where there is none."""
+    """An accuracy with its interval, whose bounds have ``decimals``; without an interval if it is null."""
     if share.value is None:
         return f"none ({share.null_reason})"
     spread = "" if share.low is None else f" ({share.low:.{decimals}f} to {share.high:.{decimals}f})"

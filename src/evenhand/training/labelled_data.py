@@ -1,7 +1,7 @@
-"""Read the labelled articles the classifiers learn from, with their splits: train, valid, and tests.
+"""Read the labelled articles that the classifiers are trained on, with their splits: train, valid, and tests.
 
-Splits are decided by digests of what must not be shared (a text, an outlet), never by order or chance, so
-they are the same everywhere. A target is one number a label of a head, in [0, 1]; None where nobody said.
+Splits are determined by digests of what must not be shared (a text, an outlet), never by order or chance, so
+they are the same everywhere. A target is one number per label of a head, in [0, 1]; None if not annotated.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from evenhand.core.digests import digest
 from evenhand.text.data_splits import find_near_duplicates
 
 VALID_SHARE: Final = 10
-"""One training text in ten is kept for choosing and calibrating."""
+"""One training text in ten is kept for model selection and calibration."""
 TEST_SHARE: Final = 5
-"""One text in five is held out where a data set has no split of its own."""
+"""One text in five is held out if a data set has no split."""
 LARGE_OUTLET: Final = 600
-"""Outlets of this many articles or more are never held out: they are most of the training text."""
+"""Outlets with at least this many articles are never held out: they are most of the training text."""
 
 Targets = Mapping[str, tuple[float | None, ...]]
 
@@ -38,12 +38,12 @@ _SPELLINGS: Final = {
     "courier journal": "louisville courier journal",
     "reason foundation": "reason",
 }
-"""Other names of one outlet or writer, as :func:`outlet` finds them, to the name that stands for all."""
+"""Aliases of outlets and writers, as :func:`outlet` returns them, to the canonical name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text and what people said about it."""
+    """A text and its human labels."""
 
     text: str
     corpus: str
@@ -52,7 +52,7 @@ class Example:
 
 
 def ideology(folder: Path) -> list[Example]:
-    """Article openings, left 0 and right 1; tests ``known`` (outlets met in training) and ``unseen``."""
+    """Article openings, left 0 and right 1; tests ``known`` (outlets seen in training) and ``unseen``."""
     articles = [
         (split, json.loads(line))
         for split in ("train", "valid")
@@ -61,30 +61,30 @@ def ideology(folder: Path) -> list[Example]:
     hidden = unseen_outlets(Counter(outlet(article["source"]) for _, article in articles))
     examples = []
     for split, article in articles:
-        held = "known" if split == "valid" else split_training(article["text"])
-        where = "unseen" if outlet(article["source"]) in hidden else held
+        seen_split = "known" if split == "valid" else split_training(article["text"])
+        where = "unseen" if outlet(article["source"]) in hidden else seen_split
         examples.append(Example(article["text"], "articles", where, {"ideology": (float(article["label"]),)}))
     return without_repeats(examples)
 
 
 def without_repeats(examples: Sequence[Example]) -> list[Example]:
-    """The examples less every one outside ``train`` that nearly repeats a training text."""
+    """The examples, without those outside ``train`` that nearly repeat a training text."""
     train = [example.text for example in examples if example.split == "train"]
     others = [example for example in examples if example.split != "train"]
     repeated = find_near_duplicates([example.text for example in others], train)
-    kept = {id(example) for example, twin in zip(others, repeated, strict=True) if not twin}
-    return [example for example in examples if example.split == "train" or id(example) in kept]
+    kept_ids = {id(example) for example, twin in zip(others, repeated, strict=True) if not twin}
+    return [example for example in examples if example.split == "train" or id(example) in kept_ids]
 
 
 def outlet(source: str) -> str:
-    """The family of a source, so that an outlet's sections are not split: "Fox News (Online)" is "fox"."""
+    """The canonical name of a source, which merges an outlet's sections: "Fox News (Online)" is "fox"."""
     name = re.split(r" - |\(|\.com", source.lower())[0]
     family = " ".join(word for word in re.findall(r"[\w']+", name) if word not in _GENERIC) or name.strip()
     return _SPELLINGS.get(family, family)
 
 
 def unseen_outlets(articles: Mapping[str, int]) -> frozenset[str]:
-    """The outlets held out: those of fewer than 600 articles whose name's digest is 3 modulo 4."""
+    """The held-out outlets: those with fewer than 600 articles whose name's digest is 3 modulo 4."""
     return frozenset(
         name for name, count in articles.items() if count < LARGE_OUTLET and int(digest(name), 16) % 4 == 3
     )
@@ -96,5 +96,5 @@ def split_training(text: str) -> str:
 
 
 def text_number(text: str) -> int:
-    """The number that decides a text's split; case and spaces do not matter."""
+    """The number that determines a text's split; case and white space are ignored."""
     return int(digest(" ".join(text.lower().split())), 16)

@@ -1,4 +1,4 @@
-"""Read a table of texts and labels that people bring, and say clearly what is wrong with it."""
+"""Read a table of texts and labels that users supply, with clear errors for invalid tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evenhand.training.options import TASKS, ClassificationTask
 from evenhand.training.test_measures import HeldOutResult
 
 LEAST: Final = 20
-"""Texts below which there is nothing to learn from and nothing to measure on."""
+"""Minimum number of texts: fewer are too few to train and measure on."""
 
 
 class LabelledTexts(NamedTuple):
@@ -40,23 +40,23 @@ class LabelledTexts(NamedTuple):
     """Rows left out, by reason."""
 
     def counts(self) -> Counter[str]:
-        """How many texts each label has."""
+        """The number of texts per label."""
         return Counter(self.labels)
 
     def select(self, places: Sequence[int]) -> LabelledTexts:
-        """The texts of some places."""
+        """The texts at these indices."""
         texts, labels = (tuple(column[place] for place in places) for column in (self.texts, self.labels))
         return LabelledTexts(texts, labels, {})
 
 
 class LabelledPart(NamedTuple):
-    """Texts, and what is true of each: the number of its label, or a 0 or 1 for every label."""
+    """Texts and their true labels: the number of the label, or a 0 or 1 for every label."""
 
     texts: Sequence[str]
     truth: NDArray[np.int64] | NDArray[np.float32]
 
     def any(self) -> NDArray[np.int64]:
-        """1 where a text has at least one label."""
+        """1 if a text has at least one label, else 0."""
         return np.asarray(self.truth.max(1, initial=0), dtype=np.int64)
 
 
@@ -65,14 +65,14 @@ def read_labelled_texts(
 ) -> LabelledTexts:
     """The texts of a table with their labels mapped to ours.
 
-    A ``.tsv`` file whose first line is a label and a text has no names of columns: the layout in which the
+    A ``.tsv`` file whose first line is a label and a text has no header: the layout in which the
     regard study published its annotations. Rows without a text or without a label are left out and counted; a
-    label that means nothing for the task is an error, since it is more often the wrong column than a slip.
+    label that is unknown for the task is an error, since it more often means a wrong column than a typo.
     """
     table = _study_table(path, task, text, label)
     if table is None:
         table = read_table(path, {"--text": text, "--label": label})
-    # Tables of ours are guarded against formulas.
+    # Our own tables are guarded against formulas.
     texts = unguard_table(table.select(text))[text]
     rows: list[tuple[str, str]] = []
     skipped: Counter[str] = Counter()
@@ -83,7 +83,7 @@ def read_labelled_texts(
             skipped["no label"] += 1
         elif (ours := task.map_label(given)) is None:
             raise InputError(
-                f"{path} row {number} has the label {given!r}, which {task.name} does not know",
+                f"{path} row {number} has the label {given!r}, which is unknown for {task.name}",
                 expected=task.describe_labels(),
                 fix="rename the label in the table, or name another column with --label",
             )
@@ -93,7 +93,7 @@ def read_labelled_texts(
 
 
 def _study_table(path: Path, task: ClassificationTask, text: str, label: str) -> pl.DataFrame | None:
-    """The lines of a file without names of columns, a label and a text each; None for any other file."""
+    """The lines of a file without a header, each a label and a text; None for any other file."""
     if path.suffix.lower() != ".tsv" or not path.is_file():
         return None
     rows = [line.split("\t", 1) for line in read_lines(path) if line.strip()]
@@ -104,18 +104,18 @@ def _study_table(path: Path, task: ClassificationTask, text: str, label: str) ->
 
 
 def check_enough(data: LabelledTexts, path: Path) -> None:
-    """An error where too few texts, or texts of one label alone, are left to learn from."""
+    """Raise an error if too few texts, or only texts of one label, are left for training."""
     if len(data.texts) < LEAST:
-        said = ", ".join(f"{count} rows with {reason}" for reason, count in data.skipped.items())
+        skipped = ", ".join(f"{count} rows with {reason}" for reason, count in data.skipped.items())
         raise InputError(
-            f"{path} has {len(data.texts)} labelled texts" + (f" ({said} left out)" if said else ""),
+            f"{path} has {len(data.texts)} labelled texts" + (f" ({skipped} left out)" if skipped else ""),
             expected=f"at least {LEAST}",
-            fix="label more texts; a few hundred a label is a good start",
+            fix="label more texts; a few hundred per label are a good start",
         )
     if len(data.counts()) < 2:
         raise InputError(
             f"all texts of {path} have the label {data.labels[0]!r}",
-            expected="texts of two labels or more",
+            expected="texts of at least two labels",
             fix="add texts of the other labels, or name another column with --label",
         )
 
@@ -125,7 +125,7 @@ MASK: Final = "XYZ"
 
 @dataclass(frozen=True, slots=True)
 class LabelledExamples:
-    """Texts to learn from, texts to test on, and what was noticed about them."""
+    """Training texts, test texts, and notes about them."""
 
     train: LabelledTexts
     held_out: LabelledTexts
@@ -133,29 +133,29 @@ class LabelledExamples:
     """The labels that occur, in the task's order."""
     notes: tuple[str, ...]
     test: LabelledTexts | None = None
-    """Further texts to test on."""
+    """Additional test texts."""
 
     def with_truth(self, data: LabelledTexts) -> LabelledPart:
         """Texts with the numbers of their labels."""
         return LabelledPart(data.texts, self.truth(data))
 
     def truth(self, data: LabelledTexts) -> NDArray[np.int64]:
-        """The labels of texts by number."""
+        """The labels of the texts, as numbers."""
         return np.array([self.labels.index(label) for label in data.labels], dtype=np.int64)
 
     @property
     def majority_label(self) -> str:
-        """The most frequent label of the training texts; the first of the task's order on a tie."""
+        """The most frequent training label; on a tie, the first in the task's order."""
         counts = self.train.counts()
         return max(self.labels, key=lambda label: counts[label])
 
     def judge(self, part: str, probabilities: NDArray[np.floating]) -> HeldOutResult:
-        """What answers for the texts of an unseen part are worth."""
+        """Evaluate predictions for the texts of an unseen part."""
         truth = self.truth(self.unseen_parts()[part])
         return HeldOutResult.of(probabilities, truth, self.labels, majority_label=self.majority_label)
 
     def unseen_parts(self) -> dict[str, LabelledTexts]:
-        """The parts that nothing was learned from: ``dev`` and, where there is one, ``test``."""
+        """The parts not used for training: ``dev`` and, if there is one, ``test``."""
         return {"dev": self.held_out} | ({"test": self.test} if self.test is not None else {})
 
 
@@ -169,24 +169,24 @@ def read_examples(
     label: str,
     seed: int,
 ) -> LabelledExamples:
-    """The examples of a table: divided by seed, or held out as the table ``valid``; ``test`` is a third."""
+    """The examples of a table: split by seed, or with ``valid`` held out; ``test`` is a third table."""
     read = partial(read_labelled_texts, task=task, text=text, label=label)
-    whole = read(data)
-    check_enough(whole, data)
-    notes = [f"{count} rows left out: {reason}" for reason, count in whole.skipped.items()]
+    source = read(data)
+    check_enough(source, data)
+    notes = [f"{count} rows left out: {reason}" for reason, count in source.skipped.items()]
     if valid is None:
-        train, held_out = map(whole.select, divide_texts(whole.texts, whole.labels, seed=seed))
+        train, held_out = map(source.select, divide_texts(source.texts, source.labels, seed=seed))
     else:
-        train, held_out = whole, read(valid)
+        train, held_out = source, read(valid)
         notes += _check_unseen(train, held_out, valid, "held-out")
     further = read(test) if test else None
     if further is not None and test is not None:
         notes += _check_unseen(train, further, test, "test")
-    unmasked = sum(MASK not in words for words in whole.texts)
+    unmasked = sum(MASK not in words for words in source.texts)
     if task.name == "regard" and unmasked:
         notes.append(
-            f"{unmasked:,} of {len(whole.texts):,} texts have no {MASK}: the classifier reads the regard for "
-            f"{MASK}, mask the person with it"
+            f"{unmasked:,} of {len(source.texts):,} texts have no {MASK}: the classifier predicts regard for "
+            f"{MASK}, so mask the person with it"
         )
     known = {*train.labels, *held_out.labels}
     labels = tuple(name for name in task.labels if name in known)
@@ -194,19 +194,19 @@ def read_examples(
 
 
 def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what: str) -> list[str]:
-    """Notes on the texts to test on; an error where there are none, or a label that was never learned."""
+    """Notes on the test texts; an error if there are none, or if one has a label without training texts."""
     if not unseen.texts:
         raise InputError(f"{path} has no labelled texts", expected="at least one", fix="check the file")
     for label in unseen.counts():
         if label not in train.labels:
             raise InputError(
-                f"{path} has the label {label!r}, which no text to learn from has",
+                f"{path} has the label {label!r}, which no training text has",
                 expected=", ".join(train.counts()),
                 fix="add texts of that label to the training data, or leave it out of the test",
             )
     twins = sum(find_near_duplicates(unseen.texts, train.texts))
-    said = f"{twins} of the {len(unseen.texts)} {what} texts nearly repeat a training text"
-    return [said] if twins else []
+    note = f"{twins} of the {len(unseen.texts)} {what} texts nearly repeat a training text"
+    return [note] if twins else []
 
 
 KINDS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -215,11 +215,11 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         **dict.fromkeys(("identity_hate", "identity_attack"), "identity_attack"),
     }
 }
-"""Task to the columns it can have, and what its metric calls them."""
+"""Task to its possible columns, and the names that its metric uses for them."""
 
 
 class MultilabelExamples(NamedTuple):
-    """Texts to learn from and texts to test on, with labels that may accompany each other."""
+    """Training and test texts, with labels that can occur together."""
 
     train: LabelledPart
     held_out: LabelledPart
@@ -230,11 +230,11 @@ class MultilabelExamples(NamedTuple):
 def read_multilabel(
     data: Path, task: str, columns: Sequence[str], *, valid: Path | None, text: str, seed: int
 ) -> MultilabelExamples:
-    """The examples of a table with a column of 0 and 1 a label; held out is a fifth, or ``valid``."""
+    """The examples of a table with a 0/1 column per label; a fifth is held out, or ``valid``."""
     known = KINDS.get(task, {})
     if unknown := [column for column in columns if column not in known]:
         raise InputError(
-            f"{task} has no label {unknown[0]!r} that others may accompany",
+            f"{task} has no label {unknown[0]!r} that can occur with others",
             expected=", ".join(known) or f"one column of labels for {task}",
             fix="name columns with --label",
         )
@@ -276,7 +276,7 @@ def resolve_training_data(
     consensus: str | None,
     agreement: float | None,
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """The tables to train on, of data or of a study, and what a plan says of the study."""
+    """The training tables, given directly or from a study, and the plan's lines about the study."""
     if (study is None) == (not data):
         given = "neither data nor a study" if study is None else "both data and a study"
         raise InputError(
@@ -292,17 +292,17 @@ def resolve_training_data(
         )
     rule = ConsensusRule(consensus or "majority", 0.5 if agreement is None else agreement, 1)
     path, texts, dropped = _tabulate_labels(study, TASKS[task], rule)
-    lost = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items())) or "none"
-    return (path,), (f"study    {study}: {texts:,} texts people agree on; dropped: {lost}",)
+    reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items())) or "none"
+    return (path,), (f"study    {study}: {texts:,} texts with an agreed label; dropped: {reasons}",)
 
 
 def _tabulate_labels(
     source: Path | str, task: ClassificationTask, rule: ConsensusRule
 ) -> tuple[Path, int, Counter[str]]:
-    """A table of one label a text in the words of a training, its texts, and by reason those left out.
+    """A table of one label per text in a training task's terms, its texts, and the dropped texts by reason.
 
-    Texts without a majority, and those most people call mixed, opposing, sarcasm or nonsense, are left out as
-    in the regard study (Sheng et al. 2019, section 4).
+    Texts without a majority, and those that most people label mixed, opposing, sarcasm or nonsense, are left
+    out as in the regard study (Sheng et al. 2019, section 4).
     """
     collected = read_label_set(source)
     collected = collected.select_questions([_question(task, collected)])
@@ -317,10 +317,10 @@ def _tabulate_labels(
         raise InputError(
             f"{source} has no text with a label to learn: "
             + ", ".join(f"{reason} {count}" for reason, count in dropped.items()),
-            expected=f"texts that most people call {', '.join(task.labels)}",
+            expected=f"texts with the majority label {', '.join(task.labels)}",
             fix="collect more answers, or lower --agreement",
         )
-    # By its content: the same answers are the same training.
+    # Named by content: the same answers give the same training.
     content = spreadsheet_csv(table)
     path = cache_folder() / "study-labels" / f"{collected.name}-{digest(content, size=8)}.csv"
     if not path.is_file():
@@ -329,12 +329,12 @@ def _tabulate_labels(
 
 
 def _question(task: ClassificationTask, collected: LabelSet) -> str:
-    """The question of the task's name; a file that names none is taken at its word."""
+    """The question with the task's name; a file that names no question is assumed to match."""
     names = [question.name for question in collected.questions]
     if task.name in names or names == ["label"]:
         return task.name if task.name in names else "label"
     raise InputError(
-        f"{collected.source} asks {', '.join(names)}, not {task.name}",
+        f"{collected.source} asks about {', '.join(names)}, not {task.name}",
         expected=f"answers to the question {task.name}",
         fix="name another study, or export its labels and train on the table",
     )
@@ -348,7 +348,7 @@ def _label(label: str, task: ClassificationTask, collected: LabelSet) -> str | N
     known = task.map_label(plain) or next((other for other in others if other in task.labels), None)
     if known is None:
         raise InputError(
-            f"{collected.source} has the label {label!r}, which {task.name} does not know",
+            f"{collected.source} has the label {label!r}, which is unknown for {task.name}",
             expected=task.describe_labels(),
             fix="export the labels, rename them, and train on the table",
         )

@@ -1,4 +1,4 @@
-"""The yardsticks: logistic regression over hashed word n-grams, and analysers that learn nothing."""
+"""The baselines: logistic regression over hashed word n-grams, and untrained sentiment analysers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class LogisticRegression:
-    """Weights of shape (labels, features) and a bias a label; one row stands for a yes or no."""
+    """Weights of shape (labels, features) and a bias per label; a single row means binary labels."""
 
     weights: Floats
     bias: Floats
 
     def probabilities(self, features: Features) -> Floats:
-        """The probability of each label (two labels or more sum to 1)."""
+        """The probability of each label (with two labels or more they sum to 1)."""
         logits = np.asarray(features @ self.weights.T) + self.bias
         if logits.shape[1] == 1:
             return np.asarray(1 / (1 + np.exp(-logits)))
@@ -42,7 +42,7 @@ class LogisticRegression:
 
 
 def hashed_ngrams(texts: Sequence[str], *, longest: int = 2) -> csr_matrix:
-    """One row a text: 1 + log(count) of its word n-grams in hashed buckets, scaled to length 1."""
+    """One row per text: 1 + log(count) of its word n-grams in hashed buckets, normalised to length 1."""
     rows, columns = [], []
     for row, text in enumerate(texts):
         words = _TOKEN.findall(text.lower())
@@ -56,13 +56,13 @@ def hashed_ngrams(texts: Sequence[str], *, longest: int = 2) -> csr_matrix:
 
 
 def inverse_frequency(matrix: csr_matrix) -> Floats:
-    """ln((1 + n) / (1 + texts that hold the feature)) + 1 for every column."""
-    held = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    return np.asarray(np.log((1 + matrix.shape[0]) / (1 + held)) + 1)
+    """ln((1 + n) / (1 + number of texts with the feature)) + 1 for every column."""
+    document_counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    return np.asarray(np.log((1 + matrix.shape[0]) / (1 + document_counts)) + 1)
 
 
 def weight_columns(matrix: csr_matrix, weights: Floats) -> csr_matrix:
-    """The rows with every column weighted, scaled to length 1 again."""
+    """The rows with every column weighted, normalised to length 1 again."""
     changed = matrix.copy()
     changed.data = changed.data * weights[changed.indices]
     return _unit_rows(changed)
@@ -73,7 +73,7 @@ def fit_logistic_regression(
 ) -> LogisticRegression:
     """Logistic regression: cross-entropy summed over texts plus |w|^2 / (2 ``strength``), by L-BFGS.
 
-    Two classes give one row of weights, more give one a class.
+    Two classes give one row of weights, more give one row per class.
     """
     outputs = 1 if classes == 2 else classes
     truth = labels[:, None].astype(float) if outputs == 1 else np.eye(classes)[labels]
@@ -107,18 +107,18 @@ STRENGTH: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class LinearText:
-    """A linear classifier of texts over the n-grams (one and two words) seen in training."""
+    """A linear text classifier over the n-grams (one and two words) seen in training."""
 
     labels: tuple[str, ...]
     columns: NDArray[np.int64]
-    """The hashed buckets that training met."""
+    """The hashed buckets that occur in the training texts."""
     frequency: Floats
     """The inverse document frequency of each."""
     model: LogisticRegression
 
     @classmethod
     def fit(cls, texts: Sequence[str], truth: NDArray[np.int64], labels: Sequence[str]) -> LinearText:
-        """The classifier of least cross-entropy; unseen buckets would have weight 0 and are left out."""
+        """The classifier with the lowest cross-entropy; unseen buckets, of weight 0, are left out."""
         counted = hashed_ngrams(texts)
         columns = np.unique(counted.indices).astype(np.int64)
         features = counted[:, columns]
@@ -129,7 +129,7 @@ class LinearText:
         return cls(tuple(labels), columns, frequency, model)
 
     def probabilities(self, texts: Sequence[str]) -> Floats:
-        """One row a text, one column a label, each row summing to 1."""
+        """One row per text, one column per label, each row summing to 1."""
         features: csr_matrix = hashed_ngrams(texts)[:, self.columns]
         shares = self.model.probabilities(weight_columns(features, self.frequency))
         return shares if shares.shape[1] > 1 else np.hstack([1 - shares, shares])
@@ -169,7 +169,7 @@ class LinearText:
                     f"weights of {sizes[1]} for {frequency.size} columns and {len(labels)} labels"
                 )
             if columns.dtype.kind not in "iu" or not ((columns >= 0) & (columns < BUCKETS)).all():
-                raise ValueError("a column is no bucket")
+                raise ValueError("a column is not a bucket")
             if not all(np.isfinite(part).all() for part in (frequency, model.weights, model.bias)):
                 raise ValueError("a weight is not finite")
             return cls(labels, columns, frequency, model)
@@ -178,13 +178,13 @@ class LinearText:
 ANALYSERS: Final = ("vader", "textblob")
 SCALE: Final = ("negative", "neutral", "positive")
 CUT: Final = 0.05
-"""A polarity beyond the cut has a side; VADER's own, and the same for TextBlob, whose authors give none."""
+"""The polarity threshold of the labels; VADER's own, also used for TextBlob, whose authors give none."""
 
 
 def judge_sentiment(name: str, labels: Sequence[str], texts: Sequence[str]) -> Floats:
-    """One row a text: 1 for the side that VADER or TextBlob gives it, 0 for the other labels.
+    """One row per text: 1 for the label that VADER or TextBlob gives it, 0 for the other labels.
 
-    They learn nothing. Labels that a data set has beside negative, neutral and positive are never given.
+    They are not trained. Labels of a data set other than negative, neutral and positive are never predicted.
     """
     if name == "vader":
         from evenhand.metrics.vader import VaderScorer
@@ -196,7 +196,7 @@ def judge_sentiment(name: str, labels: Sequence[str], texts: Sequence[str]) -> F
 
         polarities = [float(TextBlob(text).sentiment.polarity) for text in texts]
     answers = np.zeros((len(texts), len(labels)))
-    # Where the data has no such label, the nearest it has is the neutral one, or the first.
+    # If the data has no such label, the nearest label is neutral, or the first one.
     other = labels.index("neutral") if "neutral" in labels else 0
     for row, polarity in enumerate(polarities):
         side = SCALE[1 + (polarity >= CUT) - (polarity <= -CUT)]

@@ -1,9 +1,9 @@
-"""Ideology-neutral word vectors: GloVe with one column for ideology, split off after training.
+"""Ideology-neutral word vectors: GloVe with one column for ideology, removed after training.
 
-GN-GloVe (Zhao et al. 2018) with the two sides of the press in place of the two genders, as the political
+GN-GloVe (Zhao et al. 2018) with the two sides of the press in place of the two genders, as in the political
 paper's IN-GloVe (section 6.3). Three terms are minimised together: GloVe's own; minus the distance between
-the two sides' mean ideology columns, so that the column takes up what sets them apart; and the squared part
-of every neutral word along the direction that still does in the other columns. Those others are kept.
+the two sides' mean ideology columns, so that this column absorbs their difference; and the squared projection
+of every neutral word on the remaining direction of difference in the other columns. Only those are kept.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class NeutralVectorConfig:
 
     words: int = 20_000
     width: int = 100
-    """Columns that are kept; one more takes up ideology."""
+    """Number of columns kept; one more absorbs ideology."""
     window: int = 8
     epochs: int = 15
     batch: int = 1 << 16
     rate: float = 0.05
     apart: float = 0.8
-    """Weight of the term that pulls the sides apart in their own column."""
+    """Weight of the term that separates the sides in the ideology column."""
     neutral: float = 0.8
-    """Weight of the term that keeps neutral words off the direction of ideology."""
+    """Weight of the term that keeps neutral words orthogonal to the ideology direction."""
     seed: int = 0
 
 
@@ -60,7 +60,7 @@ def train_neutral_vectors(
     sides: WordLists | None = None,
     recipe: NeutralVectorConfig | None = None,
 ) -> WordVectors:
-    """The neutral columns, written to ``out/vectors.safetensors``."""
+    """Train the neutral columns and write them to ``out/vectors.safetensors``."""
     recipe, sides = recipe or NeutralVectorConfig(), sides or read_word_lists("ideology")
     vocabulary = choose_vocabulary(
         count_words(texts), recipe.words, required={word for words in sides.words for word in words}
@@ -69,9 +69,9 @@ def train_neutral_vectors(
     places = [[index[word] for word in listed if word in index] for listed in sides.words]
     if not all(places):
         raise InputError(
-            "the texts hold no word of a side often enough",
+            "no word of a side is frequent enough in the texts",
             expected="texts in which words of both lists occur",
-            fix="give more texts, or other lists",
+            fix="add texts, or use other lists",
         )
     ids = encode_texts(texts, vocabulary.words)
     counts = count_cooccurrences(ids, len(vocabulary.words), window=recipe.window)
@@ -83,12 +83,12 @@ def train_neutral_vectors(
 
 
 def count_cooccurrences(ids: NDArray[np.int32], words: int, *, window: int) -> csr_matrix:
-    """How often two words stand within the window, each pair weighed by 1 / distance; symmetric."""
+    """How often two words occur within the window, each pair weighted by 1 / distance; symmetric."""
     total = csr_matrix((words, words))
     for distance in range(1, window + 1):
         left, right = ids[:-distance], ids[distance:]
         together = (left >= 0) & (right >= 0)
-        # A document's end between the two parts them.
+        # Pairs across the end of a document are dropped.
         for between in range(1, distance):
             together &= ids[between : len(ids) - distance + between] >= 0
         pair = left[together], right[together]
@@ -100,7 +100,7 @@ def count_cooccurrences(ids: NDArray[np.int32], words: int, *, window: int) -> c
 def fit_glove(
     counts: csr_matrix, places: tuple[Tensor, Tensor], recipe: NeutralVectorConfig
 ) -> NDArray[np.float32]:
-    """The vectors, one row a word; the last column is the one that took up ideology."""
+    """The vectors, one row per word; the last column is the ideology column."""
     pairs = counts.tocoo()
     rows, columns = (torch.from_numpy(part.astype(np.int64)) for part in (pairs.row, pairs.col))
     values = torch.from_numpy(pairs.data.astype(np.float32))
@@ -118,8 +118,8 @@ def fit_glove(
     for epoch in range(recipe.epochs):
         losses = []
         for batch in torch.split(torch.randperm(len(values), generator=random), recipe.batch):
-            at, near, count = rows[batch], columns[batch], values[batch]
-            logs = (words[at] * contexts[near]).sum(-1) + word_bias[at] + context_bias[near]
+            row, column, count = rows[batch], columns[batch], values[batch]
+            logs = (words[row] * contexts[column]).sum(-1) + word_bias[row] + context_bias[column]
             weight = (count / _PEAK).clamp(max=1) ** _POWER
             loss = (weight * (logs - count.log()).square()).mean()
             loss = loss + ideology_loss(words, places, neutral, recipe)
@@ -132,7 +132,7 @@ def fit_glove(
 def ideology_loss(
     words: Tensor, places: tuple[Tensor, Tensor], neutral: Tensor, recipe: NeutralVectorConfig
 ) -> Tensor:
-    """What keeps ideology in the last column: its distance between the sides, and what is left elsewhere."""
+    """Terms that keep ideology in the last column: the sides' distance there, and what remains elsewhere."""
     means = [words[place].mean(0) for place in places]
     apart = (means[0][-1] - means[1][-1]).abs().clamp(max=2)
     direction = (means[0] - means[1])[:-1].detach()
@@ -147,7 +147,7 @@ def main(argv: list[str] | None = None) -> None:
     recipe = NeutralVectorConfig()
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("articles", type=Path, help="JSONL with text, label, source")
-    parser.add_argument("--corpus", type=Path, nargs="*", default=[], help="running text beside them")
+    parser.add_argument("--corpus", type=Path, nargs="*", default=[], help="additional running text")
     parser.add_argument("--limit", type=int, help="documents of each corpus")
     parser.add_argument("--words", type=str, default="ideology", help="the two word lists")
     parser.add_argument("--epochs", type=int, default=recipe.epochs)

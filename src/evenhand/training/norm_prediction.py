@@ -1,8 +1,8 @@
 """Predict emotion ratings of words from their vectors: the network, its cross-validation, the lexicon.
 
 One multi-task feed-forward network for all eight variables (Buechel and Hahn 2018, the method of BOLD's
-section 4.4): two shared hidden layers, one output a variable, so that a word rated on some variables teaches
-the others. Ratings are standardised; a missing rating adds no loss.
+section 4.4): two shared hidden layers, one output per variable, so that a word rated on some variables helps
+to learn the others. Ratings are standardised; a missing rating adds no loss.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from evenhand.training.finetuning import descend
 
 _LOG = logging.getLogger(__name__)
 _LARGEST: Final = 1e6
-"""No scale of ratings reaches so far: a larger number is no rating."""
+"""No rating scale reaches this value: a larger number is not a rating."""
 _SCALES: Final = np.array(list(NORMS.values()), dtype=np.float32)
 _STEPS: Final = np.array([0.05 if high > 5 else 0.02 for _, high in NORMS.values()])
-"""What stored predictions are rounded to: far below their error, and half the size on disk."""
+"""Stored predictions are rounded to this: far below their error, and half the size on disk."""
 
 Matrix = npt.NDArray[np.float32]
 
@@ -50,13 +50,13 @@ class NormNetworkConfig:
     rows: int = 128
     rate: float = 1e-3
     networks: int = 3
-    """Networks whose predictions are averaged."""
+    """Number of networks whose predictions are averaged."""
     folds: int = 10
     seed: int = 0
 
 
 class WordRatings(NamedTuple):
-    """Rated words; NaN where a word has no rating of a variable."""
+    """Rated words; NaN where a word has no rating on a variable."""
 
     words: tuple[str, ...]
     values: Matrix
@@ -71,10 +71,10 @@ class NormAgreement(NamedTuple):
 
 
 def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
-    """The single words rated in any of the tables, lower-cased, under the columns named as our variables.
+    """The single words rated in any of the tables, lower-cased, with the columns named after our variables.
 
-    ``.csv`` files have commas, others tabs. Entries of several words or with a sense in brackets are left
-    out; a word rated twice has the mean.
+    ``.csv`` files are comma-separated, others tab-separated. Entries of several words or with a sense in
+    brackets are left out; a word rated twice gets the mean.
     """
     rows: dict[str, list[Matrix]] = {}
     for path in paths:
@@ -86,32 +86,32 @@ def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
 
 def match_vectors(ratings: WordRatings, vectors: WordVectors) -> tuple[Matrix, Matrix]:
     """The network's inputs and the ratings, for the rated words that have a vector."""
-    known = [(row, vectors.index[word]) for row, word in enumerate(ratings.words) if word in vectors.index]
-    if not known:
+    pairs = [(row, vectors.index[word]) for row, word in enumerate(ratings.words) if word in vectors.index]
+    if not pairs:
         raise InputError("no rated word has a vector", expected="ratings and vectors of one language")
-    rated, rows = np.array(known).T
+    rated, rows = np.array(pairs).T
     return _features(vectors)[rows], ratings.values[rated]
 
 
 def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormAgreement]:
-    """For each variable the agreement of predictions for words the network did not see, over all folds."""
+    """For each variable the agreement of predictions on held-out words with the ratings, over all folds."""
     order = np.random.default_rng(recipe.seed).permutation(len(features))
     predicted = np.empty_like(values)
     for fold in range(recipe.folds):
-        held = order[fold :: recipe.folds]
-        rest = np.setdiff1d(order, held)
-        predicted[held] = predict_ratings(fit_networks(features[rest], values[rest], recipe), features[held])
+        test = order[fold :: recipe.folds]
+        rest = np.setdiff1d(order, test)
+        predicted[test] = predict_ratings(fit_networks(features[rest], values[rest], recipe), features[test])
         _LOG.info("fold %d of %d", fold + 1, recipe.folds)
     agreements = []
     for name, given, rated in zip(NORMS, predicted.T, values.T, strict=True):
-        known = ~np.isnan(rated)
-        r = np.corrcoef(given[known], rated[known])[0, 1] if known.sum() > 2 else np.nan
-        agreements.append(NormAgreement(name, float(r), int(known.sum())))
+        has_rating = ~np.isnan(rated)
+        r = np.corrcoef(given[has_rating], rated[has_rating])[0, 1] if has_rating.sum() > 2 else np.nan
+        agreements.append(NormAgreement(name, float(r), int(has_rating.sum())))
     return agreements
 
 
 class NormNetwork(nn.Module):
-    """Shared hidden layers, one output a variable; answers are in the ratings' own scale."""
+    """Shared hidden layers with one output per variable; predictions are on the ratings' own scale."""
 
     def __init__(self, width: int, recipe: NormNetworkConfig, mean: Tensor, spread: Tensor) -> None:
         super().__init__()
@@ -132,13 +132,13 @@ class NormNetwork(nn.Module):
 
 
 def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
-    """The trained networks; they differ by their seed alone."""
+    """The trained networks, which differ only in their seed."""
     inputs, rated = torch.from_numpy(features), torch.from_numpy(values)
-    known = ~rated.isnan()
-    count = known.sum(dim=0).clamp(min=1)
-    mean = torch.where(known, rated, 0.0).sum(dim=0) / count
-    spread = (torch.where(known, rated - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
-    target = torch.where(known, (rated - mean) / spread, 0.0)
+    has_rating = ~rated.isnan()
+    count = has_rating.sum(dim=0).clamp(min=1)
+    mean = torch.where(has_rating, rated, 0.0).sum(dim=0) / count
+    spread = (torch.where(has_rating, rated - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
+    target = torch.where(has_rating, (rated - mean) / spread, 0.0)
     networks = []
     for number in range(recipe.networks):
         with single_thread(), torch.random.fork_rng():
@@ -147,14 +147,14 @@ def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) ->
             optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
             for step in range(recipe.steps):
                 rows = torch.randint(len(inputs), (recipe.rows,))
-                error = (network(inputs[rows]) - target[rows]).square() * known[rows]
-                descend(error.sum() / known[rows].sum(), optimiser, factor=1 - step / recipe.steps)
+                error = (network(inputs[rows]) - target[rows]).square() * has_rating[rows]
+                descend(error.sum() / has_rating[rows].sum(), optimiser, factor=1 - step / recipe.steps)
         networks.append(network.eval())
     return networks
 
 
 def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix:
-    """The mean prediction, cut to each variable's scale."""
+    """The mean prediction, clipped to each variable's scale."""
     with torch.no_grad():
         rows = torch.from_numpy(features)
         answers = [(net(rows) * net.spread + net.mean).numpy() for net in networks]
@@ -163,10 +163,10 @@ def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix
 
 
 def build_lexicon(vectors: WordVectors, ratings: WordRatings, recipe: NormNetworkConfig) -> Lexicon:
-    """Predictions of all variables for every word with a vector, rated words included.
+    """Predictions of all variables for every word with a vector, including rated words.
 
-    People's own ratings are not mixed in: rated and unrated words are on one footing, and the lexicon holds
-    nothing but the network's output.
+    Human ratings are not mixed in, so that rated and unrated words are treated alike: the lexicon holds only
+    the network's output.
     """
     networks = fit_networks(*match_vectors(ratings, vectors), recipe)
     predicted = np.rint(predict_ratings(networks, _features(vectors)) / _STEPS) * _STEPS
@@ -174,7 +174,7 @@ def build_lexicon(vectors: WordVectors, ratings: WordRatings, recipe: NormNetwor
 
 
 def _features(vectors: WordVectors) -> Matrix:
-    # Unit vectors have tiny components; scaled so, each has a variance near 1.
+    # Unit vectors have tiny components; this scaling gives each a variance near 1.
     return unit_rows(vectors.matrix) * np.float32(math.sqrt(vectors.matrix.shape[1]))
 
 
@@ -191,7 +191,7 @@ def _rows(path: Path) -> list[tuple[str, Matrix]]:
             f"{path} cannot be read: {error}", expected=accepted, fix="check the file"
         ) from error
     if "word" not in names or not set(NORMS) & set(names):
-        raise InputError(f"{path} has no ratings", expected=accepted, fix="name the columns so")
+        raise InputError(f"{path} has no ratings", expected=accepted, fix="rename the columns")
     return [
         (word, np.array([_number(row.get(names.get(name, ""), "")) for name in NORMS], dtype=np.float32))
         for word, row in table
@@ -200,7 +200,7 @@ def _rows(path: Path) -> list[tuple[str, Matrix]]:
 
 
 def _number(text: str | None) -> float:
-    """A rating; NaN where there is none."""
+    """A rating; NaN if there is none."""
     try:
         value = float(text or "")
     except ValueError:

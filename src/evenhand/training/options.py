@@ -1,4 +1,4 @@
-"""The options of ``train``, and the classifiers it trains; `training.train` says which task takes which."""
+"""The options of ``train`` and the classifiers it trains; `training.train` maps options to tasks."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class FineTuningConfig:
     batch: int = 32
     rate: float = 2e-5
     warmup: float = 0.1
-    """Share of all steps in which the learning rate rises."""
+    """Share of all steps used for learning-rate warm-up."""
     is_constant: bool = False
-    """Keep the learning rate after the warm-up, as plain Adam does, instead of letting it fall."""
+    """Keep the learning rate constant after the warm-up, as plain Adam does, instead of decaying it."""
     weight_decay: float = 0.01
     clip: float = 1.0
     patience: int | None = None
-    """Epochs without a lower held-out loss after which training stops; the best epoch is kept. None: all."""
+    """Stop after this many epochs without a lower held-out loss; the best epoch is kept. None: run all."""
     seed: int = 0
 
 
 class EpochLosses(NamedTuple):
-    """What one epoch came to: mean losses in nats."""
+    """The results of one epoch: mean losses in nats."""
 
     loss: float
     held_out_loss: float
@@ -40,32 +40,32 @@ class EpochLosses(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TrainingPreset:
-    """A backbone and how it is trained; an option of the command wins over it."""
+    """A backbone and its training settings; options of the command override it."""
 
     task: str
     backbone: str
     recipe: FineTuningConfig
     longest: int
-    """Tokens a text is cut to."""
+    """Tokens that a text is truncated to."""
     runs: int = 1
-    """Trainings with seeds of their own, over which accuracy is averaged."""
+    """Number of trainings with different seeds, over which accuracy is averaged."""
     labels: tuple[str, ...] = ()
-    """Columns of labels that do not exclude each other, 0 or 1 each; empty for one column of labels."""
+    """Binary columns of labels that can occur together; empty for one column of labels."""
     text: str = "text"
     """The column of the texts."""
 
 
 _FROM_NOTHING: Final = FineTuningConfig(epochs=10, rate=1e-3, weight_decay=0.0, patience=2)
-"""Networks that start at random; the epoch is chosen on the validation part, the test part is not touched."""
+"""Networks trained from scratch; the epoch is chosen on the validation part, without the test part."""
 LSTM_RECIPE: Final = FineTuningConfig(epochs=20, rate=1e-3, warmup=0.0, weight_decay=0.0)
 """The LSTM of the regard study."""
 _ADAM: Final = FineTuningConfig(epochs=100, warmup=0.0, is_constant=True, weight_decay=0.0)
 _BERT_LIKE: Final = FineTuningConfig(epochs=3, rate=2e-5)
 
-# What each paper says, and what is ours where it does not say.
+# The papers' settings, and our own where a paper does not report them.
 PRESETS: Final[Mapping[str, TrainingPreset]] = {
     # Kadan et al. 2024, section 4.1: Adam, 100 epochs, categorical cross-entropy, a dense layer of four with
-    # softmax; the longest text and early stopping are not printed.
+    # softmax; the maximum length and early stopping are not reported.
     **{
         f"affective-{name}": TrainingPreset("emotion", model, replace(_ADAM, rate=rate, batch=batch), 128)
         for name, model, rate, batch in (
@@ -76,7 +76,7 @@ PRESETS: Final[Mapping[str, TrainingPreset]] = {
         )
     },
     # Dhamala et al. 2021, appendix A.2.5: dropout 0.1, a linear layer, six sigmoids; columns as in the Jigsaw
-    # toxic comment data; epochs and batch are not printed.
+    # toxic comment data; epochs and batch are not reported.
     "bold": TrainingPreset(
         "toxicity",
         "bert-large-uncased-whole-word-masking",
@@ -86,7 +86,7 @@ PRESETS: Final[Mapping[str, TrainingPreset]] = {
         text="comment_text",
     ),
     # Liu et al. 2021, section 5: articles prepared by evenhand.training.articles (100 tokens, up to 128
-    # pieces); default parameters, of which none is printed.
+    # pieces); default parameters, none of which are reported.
     **{
         f"political-{name}": TrainingPreset("ideology", model, recipe, 128)
         for name, model, recipe in (
@@ -100,7 +100,7 @@ PRESETS: Final[Mapping[str, TrainingPreset]] = {
         )
     },
     # Sheng et al. 2019, appendix A.1 and section 4: mostly default parameters, which are batch 32, rate 5e-5
-    # and a tenth of warm-up in BERT's own script. The LSTM has batch and falling rate as BERT, and Adam's
+    # and 10 % warm-up in BERT's own script. The LSTM uses BERT's batch and decaying rate, and Adam's
     # usual learning rate; the pretrained vectors are the embedded ones.
     **{
         f"regard-{name}": TrainingPreset("regard", model, recipe, longest=50, runs=5)
@@ -114,15 +114,15 @@ PRESETS: Final[Mapping[str, TrainingPreset]] = {
 
 
 def find_preset(name: str, task: str) -> TrainingPreset:
-    """The preset of a name; an error where there is none, or where it trains something else."""
+    """The preset of that name; an error if there is none, or if it is for another task."""
     preset = PRESETS.get(name)
     if preset is None or preset.task != task:
-        known = ", ".join(name for name, other in PRESETS.items() if other.task == task)
+        available = ", ".join(name for name, other in PRESETS.items() if other.task == task)
         what = "there is no preset" if preset is None else f"the preset is for {preset.task}, not {task}:"
         raise InputError(
             f"{what} {name!r}",
-            expected=known or f"none: {task} has no preset",
-            fix="name one of these, or leave --preset out" if known else "leave --preset out",
+            expected=available or f"none: {task} has no preset",
+            fix="name one of these, or remove --preset" if available else "remove --preset",
         )
     return preset
 
@@ -136,39 +136,37 @@ class TrainOptions(Seeded, Output, Device, Offline, total=False):
 
     study: Annotated[
         Path | str | None,
-        _data("A study, or an export of one, in place of DATA: the labels most people chose.", flag="from"),
+        _data("A study, or its export, in place of DATA: trains on its consensus labels.", flag="from"),
     ]
-    consensus: Annotated[str | None, _data("Of a study: majority or dawid-skene (default majority).")]
-    agreement: Annotated[float | None, _data("Of a study: share of ratings a label needs (default 0.5).")]
+    consensus: Annotated[str | None, _data("With a study: majority or dawid-skene (default majority).")]
+    agreement: Annotated[float | None, _data("With a study: share of ratings a label needs (default 0.5).")]
     sides: Annotated[
         str | Sequence[str] | None, _data("The two labels of a calibrator: FIRST,SECOND.", flag_type=str)
     ]
     text: Annotated[str | None, _data("Column of the texts (default text).")]
     label: Annotated[
-        str | None, _data("Column of the labels (default label); for toxicity also several of 0 and 1: a,b.")
+        str | None, _data("Column of the labels (default label); for toxicity also several 0/1 columns: a,b.")
     ]
-    valid: Annotated[Path | str | None, _data("Another table to test on (default: a fifth of DATA).")]
-    test: Annotated[Path | str | None, _data("A third table, tested on at the end.")]
+    valid: Annotated[Path | str | None, _data("Table of held-out texts (default: a fifth of DATA).")]
+    test: Annotated[Path | str | None, _data("Table for a final test.")]
     backbone: Annotated[
         str | None,
         _training(
             "linear, builtin, builtin:masked, a Hub id or a folder; lstm, lstm:embedded, lstm:FILE; "
             "fasttext, attention, small-transformer; vader, textblob; ensemble:NAME or ensemble:A+B+C; "
-            "for norms a file of word vectors."
+            "for norms, a file of word vectors."
         ),
     ]
-    model: Annotated[str | None, _training("The model a calibrator steers (default builtin).")]
-    preset: Annotated[str | None, _training("A paper's training: " + ", ".join(PRESETS) + ".")]
+    model: Annotated[str | None, _training("The model that a calibrator steers (default builtin).")]
+    preset: Annotated[str | None, _training("A paper's settings: " + ", ".join(PRESETS) + ".")]
     runs: Annotated[int | None, _training("Number of seeds to average over (default 1).", ge=1)]
     epochs: Annotated[int | None, _training("Training epochs (default 5; lstm 20; calibrator 3).", ge=1)]
     batch: Annotated[int | None, _training("Texts per batch (default 32).", ge=1)]
     learning_rate: Annotated[
         float | None,
-        _training(
-            "The highest learning rate (default 2e-5; embedded: 1e-4, 2e-4; calibrator 1e-3).", gt=0, le=1
-        ),
+        _training("Peak learning rate (default 2e-5; embedded: 1e-4, 2e-4; calibrator 1e-3).", gt=0, le=1),
     ]
-    max_length: Annotated[int | None, _training("Tokens a text is cut to (default 128).", ge=4)]
+    max_length: Annotated[int | None, _training("Maximum tokens per text (default 128).", ge=4)]
     patience: Annotated[
         int | None,
         _training("Stop after this many epochs without a lower held-out loss (default: never).", ge=1),
@@ -177,22 +175,22 @@ class TrainOptions(Seeded, Output, Device, Offline, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ClassificationTask:
-    """A question with labels that exclude each other."""
+    """A question whose labels exclude each other."""
 
     name: str
     labels: tuple[str, ...]
-    """Our labels, in the order the classifier has them."""
+    """Our labels, in the classifier's order."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other names, lower-case, to ours."""
+    """Other names, in lower case, to our labels."""
 
     def map_label(self, given: str) -> str | None:
-        """Our label for what a table holds; None where it means nothing here.
+        """Our label for a value in a table; None if it is unknown.
 
         >>> TASKS["regard"].map_label("-1.0"), TASKS["ideology"].map_label("Right")
         ('negative', 'conservative')
         """
-        said = given.strip().lower().removesuffix(".0")
-        return said if said in self.labels else self.aliases.get(said)
+        name = given.strip().lower().removesuffix(".0")
+        return name if name in self.labels else self.aliases.get(name)
 
     def describe_labels(self) -> str:
         """The labels and their other names, for messages."""

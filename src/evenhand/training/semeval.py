@@ -1,8 +1,8 @@
-"""The affective paper's fine-tuning data (Table 5), from the files of SemEval-2018 Task 1, EI-oc.
+"""The affective paper's fine-tuning data (Table 5), from the SemEval-2018 Task 1 EI-oc files.
 
 Training: the official train and dev files of the four emotions, 8,566 tweets. Validation: the released
-``semeval_test.csv``, 1,464 tweets, with its UTF-7 residue repaired. A tweet's label is the emotion whose
-file it stands in, whatever its intensity; many stand in several, so that no single label is always right.
+``semeval_test.csv``, 1,464 tweets, with its UTF-7 artefacts repaired. A tweet's label is the emotion of its
+file, whatever its intensity; many tweets are in several files, so that no single label is always correct.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SemevalTables(NamedTuple):
 
 
 def prepare_tables(folder: Path) -> SemevalTables:
-    """The paper's training and validation tables, from a folder that holds the published files."""
+    """The paper's training and validation tables, from a folder with the published files."""
     files = sorted([*folder.glob("*"), *folder.glob("*/*")])
     parts = {path: match.groups() for path in files if (match := _OFFICIAL.search(path.name))}
     released = next((path for path in files if path.name == VALIDATION), None)
@@ -45,7 +45,7 @@ def prepare_tables(folder: Path) -> SemevalTables:
             f"{folder} has {len(set(parts.values()))} of the 8 EI-oc train and dev files and "
             f"{'no ' if released is None else ''}{VALIDATION}",
             expected=f"EI-oc files of {', '.join(EMOTIONS)}, train and dev, and {VALIDATION}",
-            fix="name a folder that holds them, or one table with the columns text and label",
+            fix="name a folder that contains them, or one table with the columns text and label",
         )
     inputs = [file_digest(path) for path in (*parts, released)]
     cached = cache_folder() / "data" / f"semeval-{digest(inputs, size=8)}"
@@ -59,20 +59,20 @@ def prepare_tables(folder: Path) -> SemevalTables:
 
 
 def check_unseen(valid: Path, train: Path) -> None:
-    """An error where a table to validate on repeats what is learned from, as the official dev files would."""
+    """Raise an error if a validation table repeats training texts, as the official dev files would."""
     table = read_table(valid)
     learned = set(read_table(train)["text"])
-    seen = max(sum(cell in learned for cell in table[name]) for name in table.columns)
-    if 2 * seen >= table.height:
+    repeated = max(sum(cell in learned for cell in table[name]) for name in table.columns)
+    if 2 * repeated >= table.height:
         raise InputError(
-            f"{seen} of the {table.height} texts of {valid} are among those to learn from",
-            expected=f"texts that are not: {VALIDATION}",
-            fix="leave --valid out",
+            f"{repeated} of the {table.height} texts of {valid} are training texts",
+            expected=f"unseen texts: {VALIDATION}",
+            fix="remove --valid",
         )
 
 
 def read_tweets(path: Path) -> Iterator[tuple[str, str]]:
-    """Tweet and emotion of every line of an official EI-oc file."""
+    """Tweet and emotion from every line of an official EI-oc file."""
     for number, line in enumerate(read_lines(path)[1:], start=2):
         cells = line.split("\t")
         if len(cells) != 4:
@@ -83,11 +83,11 @@ def read_tweets(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_validation(path: Path) -> Iterator[tuple[str, str]]:
-    """Tweet and emotion of every row of the released test file, repaired."""
+    """Tweet and emotion from every row of the released test file, repaired."""
     table = read_table(path)
     if table.width < 2:
         raise InputError(
-            f"{path} has one column", expected="a tweet and the number of its emotion", fix="get it again"
+            f"{path} has one column", expected="a tweet and the number of its emotion", fix="get a new copy"
         )
     numbers = {str(number): emotion for number, emotion in enumerate(EMOTIONS)}
     for row, (words, number) in enumerate(table.select(table.columns[:2]).iter_rows(), start=1):
@@ -103,7 +103,7 @@ def _unknown_label(where: str, label: str | None, accepted: str) -> InputError:
 
 
 def repair_utf7(text: str) -> str:
-    """The text with the residue of UTF-7 turned back into what it stands for.
+    """The text with UTF-7 artefacts decoded.
 
     >>> repair_utf7("so +ACM-happy+ACE-")
     'so #happy!'
@@ -115,5 +115,5 @@ def _decode_match(match: re.Match[str]) -> str:
     try:
         return match[0].encode("ascii").decode("utf-7")
     except UnicodeError:
-        # A plus sign, letters and a dash that are no code: left as they are.
+        # A plus sign, letters and a dash that are not a code: left unchanged.
         return match[0]

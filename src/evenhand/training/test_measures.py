@@ -1,4 +1,4 @@
-"""How well a classifier does on held-out texts: arrays in, one number or a number with its interval out."""
+"""Measures of a classifier on held-out texts: arrays in, a number or a number with its interval out."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class MeasuredValue(NamedTuple):
 
 
 def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
-    """The chance that a true text scores above a false one, ties counting half; 0.5 is guessing.
+    """The probability that a positive text scores above a negative one, ties counting half; 0.5 is chance.
 
-    NaN where all texts are true or all are false.
+    NaN if all texts are positive or all are negative.
 
     >>> roc_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))
     0.75
@@ -44,7 +44,7 @@ def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
 
 
 def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
-    """The share of texts whose label is right."""
+    """The share of texts with the correct label."""
     return float((predicted == truth).mean())
 
 
@@ -60,12 +60,12 @@ def macro_f1(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
 def calibration_error(probabilities: Floats, truth: Floats, *, bins: int = 15) -> float:
     """Expected calibration error: the mean gap of probability and truth over equal-width bins, in [0, 1].
 
-    ``truth`` may be graded. Each bin weighs as many texts as fall into it (Guo et al. 2017, section 2).
+    ``truth`` may be graded. Each bin is weighted by its number of texts (Guo et al. 2017, section 2).
     """
     place = np.minimum((probabilities * bins).astype(int), bins - 1)
-    said = np.bincount(place, probabilities, minlength=bins)
-    seen = np.bincount(place, truth, minlength=bins)
-    return float(np.abs(said - seen).sum() / len(truth))
+    predicted = np.bincount(place, probabilities, minlength=bins)
+    observed = np.bincount(place, truth, minlength=bins)
+    return float(np.abs(predicted - observed).sum() / len(truth))
 
 
 def pearson(predicted: Floats, truth: Floats) -> float:
@@ -76,9 +76,9 @@ def pearson(predicted: Floats, truth: Floats) -> float:
 def bootstrap_measure(
     measure: Callable[..., float], *arrays: NDArray[np.generic], rounds: int = 1000, seed: int = 0
 ) -> MeasuredValue:
-    """The measure of the arrays, one entry a text, with a percentile interval from resampling texts.
+    """The measure of the arrays, one entry per text, with a percentile interval from resampling texts.
 
-    Draws in which the measure is not defined (NaN) count for nothing.
+    Resamples in which the measure is undefined (NaN) are ignored.
     """
     rng = np.random.default_rng(seed)
     n = len(arrays[0])
@@ -89,19 +89,19 @@ def bootstrap_measure(
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """How well one label is recognised, each in [0, 1]; null where there is nothing to divide by."""
+    """How well one label is predicted, each in [0, 1]; None if the denominator is 0."""
 
     label: str
     precision: float | None
     recall: float | None
     f1: float | None
     n: int
-    """Texts that truly have the label."""
+    """Number of texts with the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutResult:
-    """What happened on the held-out texts; all measures follow from the confusion matrix."""
+    """The results on the held-out texts; all measures follow from the confusion matrix."""
 
     labels: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
@@ -120,7 +120,7 @@ class HeldOutResult:
         *,
         majority_label: str,
     ) -> HeldOutResult:
-        """The outcome of probabilities (texts x labels) for texts whose labels are known by number."""
+        """The result of probabilities (texts x labels) for texts with known label numbers."""
         answers, size = probabilities.argmax(1), len(labels)
         table = np.bincount(truth * size + answers, minlength=size * size).reshape(size, size)
         is_right = (answers == truth).astype(np.float64)
@@ -134,12 +134,12 @@ class HeldOutResult:
 
     @property
     def accuracy(self) -> Estimate:
-        """The share of right labels with Wilson's 95 % interval, texts taken as independent."""
+        """The share of correct labels with Wilson's 95 % interval, assuming independent texts."""
         return wilson(sum(row[place] for place, row in enumerate(self.confusion)), self.n)
 
     @property
     def majority(self) -> float:
-        """The accuracy of always saying the most frequent training label."""
+        """The accuracy of always predicting the most frequent training label."""
         return sum(self.confusion[self.labels.index(self.majority_label)]) / self.n
 
     @property
@@ -161,7 +161,7 @@ class HeldOutResult:
         return sum(scores) / len(scores)
 
     def measures(self) -> dict[str, float]:
-        """The numbers of the whole, by name."""
+        """The overall numbers, by name."""
         accuracy = self.accuracy
         values = {
             "accuracy": accuracy.value,
@@ -175,14 +175,14 @@ class HeldOutResult:
         return {name: value for name, value in values.items() if value is not None}
 
     def to_json(self) -> Mapping[str, Json]:
-        """Labels and counts, from which all measures follow."""
+        """The labels and counts from which all measures follow."""
         return {"labels": self.labels, "confusion": self.confusion, **self.measures()}
 
 
 def accuracy_ceiling(texts: Sequence[str], labels: Sequence[str]) -> float:
-    """The largest possible accuracy where the same text may stand under several labels; 1 where none does.
+    """The maximum possible accuracy if the same text may have several labels; 1 if none does.
 
-    For each text its most frequent label is right.
+    For each text, its most frequent label counts as correct.
 
     >>> accuracy_ceiling(["a", "a", "b"], ["joy", "fear", "joy"])
     0.6666666666666666

@@ -40,7 +40,7 @@ WORDS: Final = ("norms", "embeddings")
 CALIBRATOR: Final = "calibrator"
 MAX_LENGTH: Final = 128
 RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
-"""Learning rates that suit the small embedded networks; other backbones have 2e-5, usual for BERT's size."""
+"""Learning rates for the small embedded networks; other backbones use 2e-5, usual for BERT's size."""
 
 _NEURAL: Final = ("epochs", "batch", "learning_rate", "max_length", "patience")
 _CLASSIFIERS: Final = ("text", "label", "valid", "test", "runs", "preset")
@@ -53,67 +53,67 @@ _UNUSED: Final[Mapping[str, tuple[str, ...]]] = {
     "embeddings": (*_STEERING, *_STUDIES, "backbone", *_CLASSIFIERS, *_NEURAL[1:]),
     CALIBRATOR: (*_STUDIES, "backbone", "valid", "test", "runs", "preset", "batch", "patience"),
 }
-"""Options that would be ignored; they are refused instead."""
+"""Options that would be ignored; they are rejected instead."""
 
 
 Config = TypeVar("Config", bound="DataclassInstance")
 
 
 class TrainingProcedure(Protocol):
-    """A training that is ready to start."""
+    """A training procedure that is ready to start."""
 
     def identity(self) -> dict[str, Json]:
-        """What decides the result."""
+        """Everything that determines the result."""
         ...
 
     def lines(self) -> tuple[str, ...]:
-        """What will be done."""
+        """The planned steps."""
         ...
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Train, store and measure; the measures by name."""
+        """Train, store and measure; returns the measures by name."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """What a training left behind."""
+    """The result of a training job."""
 
     task: str
     folder: Path
     """Weights or words, ``card.md`` and ``training.json``."""
     measures: Mapping[str, float]
     """Held-out measures: ``accuracy`` (with ``_low``, ``_high``), ``macro_f1``, ``calibration_error``,
-    ``majority``, ``n``, the same of further test texts with ``test_`` before them; over several runs
+    ``majority``, ``n``, the same of additional test texts with the prefix ``test_``; over several runs
     ``dev_accuracy`` and ``test_accuracy`` with ``_low``, ``_high``, ``_sd``, and by context; for norms
     ``r_VARIABLE``; for embeddings ``analogies`` and ``similarity``."""
     was_done: bool = False
-    """Whether the folder was finished by an earlier call, so that nothing was trained."""
+    """Whether an earlier call finished this folder, so that nothing was trained."""
 
     @property
     def card(self) -> str:
-        """The card in Markdown."""
+        """The card, in Markdown."""
         return (self.folder / "card.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """A training with everything read and checked."""
+    """A training job with its data read and checked."""
 
     task: str
     job: TrainingProcedure
     folder: Path
     fresh: bool
     notes: tuple[str, ...] = ()
-    """What was read from a study."""
+    """Notes on data from a study."""
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The plan, before anything is done."""
         lines = (*self.notes, *self.job.lines(), f"folder   {self.folder}")
         return RunPlan(f"train {self.task}", lines, self.folder)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> TrainingResult:
-        """Train, or go on with a training that was stopped; a finished one is not done again."""
+        """Train, or resume an interrupted training; a finished one is not repeated."""
         with TrainingFolder(self.folder, identity=self.job.identity(), fresh=self.fresh) as folder:
             earlier = folder.measures
             measures = self.job.run(folder, progress) if earlier is None else earlier
@@ -128,11 +128,11 @@ def train(
     progress: Progress = SILENT_PROGRESS,
     **options: Unpack[TrainOptions],
 ) -> TrainingResult:
-    """The folder of a trained classifier, lexicon or vector file, and its held-out measures.
+    """Train a classifier, lexicon or vector file; returns its folder and held-out measures.
 
-    Arguments are those of ``evenhand train``. ``data`` is a table of texts and labels (regard, toxicity,
+    The arguments are those of ``evenhand train``. ``data`` is a table of texts and labels (regard, toxicity,
     emotion, ideology, calibrator), tables of rated words (norms), or files of running text (embeddings).
-    ``study`` is a study or an export in its place: the labels most people chose.
+    ``study`` is a study or its export, used instead: the labels that most people chose.
     """
     return prepare(task, data, **options).run(progress)
 
@@ -141,11 +141,11 @@ def train(
 def prepare(
     task: str, data: Path | str | Sequence[Path | str] = (), **options: Unpack[TrainOptions]
 ) -> TrainingJob:
-    """A training with everything read and checked, so that ``plan`` can be shown before ``run``."""
+    """A training job with its data read and checked, so that ``plan`` can be shown before ``run``."""
     paths = tuple(map(Path, [data] if isinstance(data, Path | str) else data))
     if task not in _UNUSED or task in (LINEAR, *ANALYSERS):
         raise InputError(
-            f"there is nothing named {task!r} to train",
+            f"there is no training task {task!r}",
             expected=", ".join((*TASKS, *WORDS, CALIBRATOR)),
             fix="name one of these",
         )
@@ -156,7 +156,7 @@ def prepare(
     if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
         from evenhand.training.semeval import check_unseen, prepare_tables
 
-        # The affective paper's own tables from a folder of published files; dev is then in training.
+        # The affective paper's own tables from a folder of published files; dev is then part of training.
         tables = prepare_tables(paths[0])
         if options["valid"] is not None:
             check_unseen(Path(options["valid"]), tables.train)
@@ -168,7 +168,7 @@ def prepare(
         job = (_calibrator_job if task == CALIBRATOR else _classifier_job)(task, paths[0], options)
     else:
         is_steered = task == CALIBRATOR
-        further = " of texts and labels" if is_steered else ", and others to test on with --valid and --test"
+        further = " of texts and labels" if is_steered else ", and more for testing with --valid and --test"
         raise InputError(
             f"{len(paths)} files to train {'a ' if is_steered else ''}{task} on",
             expected=f"one table{further}",
@@ -181,7 +181,7 @@ def prepare(
 
 
 def ignored_options(task: str) -> tuple[str, ...]:
-    """The options of ``train`` that mean nothing for a task, and are refused; none for a task unknown."""
+    """The options of ``train`` that do not apply to a task and are rejected; none for an unknown task."""
     if task not in (*TASKS, *WORDS, CALIBRATOR):
         return ()
     return _UNUSED[task] if task in TASKS else ("study", *_UNUSED[task])
@@ -220,9 +220,7 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     if len(labels) > 1:
         for name in ("test", "runs"):
             if options.get(name) is not None:
-                raise InputError(
-                    f"--{name} means nothing with several columns of labels", fix=f"leave --{name} out"
-                )
+                raise InputError(f"--{name} does not apply to several label columns", fix=f"remove --{name}")
         check_files([valid] if valid else [])
         text = options["text"] or (preset.text if preset else "text")
         several = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
@@ -240,7 +238,7 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
 
 
 def _default_recipe(backbone: str) -> FineTuningConfig:
-    """The recipe of the backbone's kind."""
+    """The default recipe of the backbone's kind."""
     if backbone_kind(backbone) in (LSTM, *OVER_WORDS):
         return LSTM_RECIPE
     rated = ensemble_members(backbone)[0] if backbone_kind(backbone) == ENSEMBLE else backbone
@@ -249,14 +247,14 @@ def _default_recipe(backbone: str) -> FineTuningConfig:
 
 
 def _adjust(recipe: Config, options: TrainOptions, **others: str) -> Config:
-    """The recipe with the options that were given; ``others`` name the option of further fields."""
+    """The recipe overridden by the given options; ``others`` map further fields to their options."""
     names = {"epochs": "epochs", "batch": "batch", "rate": "learning_rate", "patience": "patience", **others}
     changes = {field: given for field, name in names.items() if (given := options.get(name))}
     return replace(recipe, **changes, seed=options["seed"])
 
 
 def _check_backbone(backbone: str) -> None:
-    """Import what a backbone needs, or say which extra brings it."""
+    """Import the backbone's libraries; raises an error that names the missing extra."""
     kind = backbone_kind(backbone)
     if kind == ENSEMBLE:
         ensemble_members(backbone)
@@ -280,25 +278,23 @@ def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> Trai
 
 
 def check_files(paths: Sequence[Path]) -> None:
-    """An error naming the first file that is not there."""
+    """Raise an error that names the first missing file."""
     for path in paths:
         if not path.is_file():
-            raise InputError(
-                f"there is no file {path}", expected="files that are there", fix="check the path"
-            )
+            raise InputError(f"there is no file {path}", expected="existing files", fix="check the path")
 
 
 def default_backbone() -> str:
-    """``builtin`` where this installation has the embedded encoder, else ``builtin:masked``."""
+    """``builtin`` if this installation has the embedded encoder, else ``builtin:masked``."""
     return "builtin" if (ASSETS_FOLDER / "classifiers" / "model.safetensors").is_file() else "builtin:masked"
 
 
 def _check_options(task: str, options: TrainOptions) -> None:
-    """An error for an option that this training would ignore."""
+    """Raise an error for an option that this training would ignore."""
     backbone = options["backbone"] or ""
     kinds = (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,)
     for kind in kinds:
         for name in _UNUSED[kind]:
             if options.get(name) is not None:
                 flag = "--" + name.replace("_", "-")
-                raise InputError(f"{flag} means nothing for {kind}", fix=f"leave {flag} out")
+                raise InputError(f"{flag} does not apply to {kind}", fix=f"remove {flag}")

@@ -1,4 +1,4 @@
-"""Trainings whose result is a table of words: an emotion lexicon, word vectors."""
+"""Training jobs that produce a table of words: an emotion lexicon, word vectors."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ LEXICON: Final = "lexicon.tsv"
 VECTORS: Final = "vectors.safetensors"
 Pairs = Sequence[Sequence[str]]
 LEAST: Final = 20
-"""Rated words a variable needs to be learned and checked."""
+"""Minimum number of rated words for a variable to be learned and checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class NormTraining:
-    """Emotion ratings of words, spread over the vocabulary of word vectors by a network."""
+    """Predicts emotion ratings of words from word vectors with a network, for the whole vocabulary."""
 
     data: tuple[Path, ...]
     vectors: Path | None
     recipe: norm_prediction.NormNetworkConfig
 
     def identity(self) -> dict[str, Json]:
-        """What decides the result."""
+        """Everything that determines the result."""
         vectors = file_digest(self.vectors) if self.vectors else "embedded"
         data: list[Json] = [file_digest(path) for path in self.data]
         return {"task": "norms", "data": data, "vectors": vectors, **asdict(self.recipe)}
 
     def lines(self) -> tuple[str, ...]:
-        """What will be done."""
+        """The planned steps."""
         return (
             f"ratings  {', '.join(path.name for path in self.data)}",
             f"vectors  {self.vectors or 'the embedded ones'}",
@@ -60,7 +60,7 @@ class NormTraining:
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Cross-validate, fit on all words, write the lexicon; Pearson's r of every variable."""
+        """Cross-validate, fit on all words, write the lexicon; returns Pearson's r of every variable."""
         vectors = read_vectors(self.vectors) if self.vectors else load_embedded_vectors()
         ratings = norm_prediction.read_word_ratings(self.data)
         features, values = norm_prediction.match_vectors(ratings, vectors)
@@ -87,7 +87,7 @@ class NormTraining:
                 "words": f"{len(lexicon.words):,}",
             },
             results=[markdown_table(header, *rows)],
-            notes=("Predictions, also for rated words. r is over words the network did not see.",),
+            notes=("Values are predictions, also for rated words. r is computed on held-out words.",),
             use=score_command(f"norms={folder.path / LEXICON}"),
         )
         measures = {f"r_{a.variable}": a.r for a in agreements if math.isfinite(a.r)}
@@ -96,13 +96,13 @@ class NormTraining:
 
 @dataclass(frozen=True, slots=True)
 class WordVectorTraining:
-    """Word vectors of running text."""
+    """Trains word vectors on running text."""
 
     data: tuple[Path, ...]
     recipe: WordVectorConfig
 
     def identity(self) -> dict[str, Json]:
-        """What decides the result."""
+        """Everything that determines the result."""
         return {
             "task": "embeddings",
             "data": [file_digest(path) for path in self.data],
@@ -110,14 +110,14 @@ class WordVectorTraining:
         }
 
     def lines(self) -> tuple[str, ...]:
-        """What will be done."""
+        """The planned steps."""
         return (
             f"texts   {', '.join(path.name for path in self.data)}",
             f"vectors at most {self.recipe.words:,} words x {self.recipe.width}, {self.recipe.epochs} epochs",
         )
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Train, write the vectors and ask them our own questions."""
+        """Train, write the vectors and evaluate them on our own questions."""
         try:
             with progress.step("word vectors", None), storage_errors(folder.path):
                 vectors = train_word_vectors(self.data, folder.path, recipe=self.recipe)
@@ -126,7 +126,7 @@ class WordVectorTraining:
                 f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
             ) from error
         measures, rows = _questions(vectors)
-        notes = ["The questions are few and easy: they show that training worked, not how well."]
+        notes = ["The questions are few and easy: they show that training worked, but not how well."]
         if missing := [word for word in ("she", "he") if word not in vectors.index]:
             notes.insert(0, f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.")
         card = write_card(
@@ -149,7 +149,7 @@ def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, 
     shares = analogy_shares(vectors, checks.analogies).values()
     right, total = sum(share.right for share in shares), sum(share.total for share in shares)
     measures = {"words": float(len(vectors.words))}
-    rows = [("analogies", f"{right:,} of {total:,} right")]
+    rows = [("analogies", f"{right:,} of {total:,} correct")]
     if total:
         measures["analogies"] = right / total
     correlation, pairs = similarity_correlation(vectors, checks.similarity)
@@ -160,14 +160,14 @@ def _questions(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, 
 
 
 def _describe_settings(settings: Mapping[str, object]) -> str:
-    """Settings in words, one after the other; those inside another come last."""
+    """The settings as a comma-separated list, nested ones last."""
     plain = [f"{name} {value}" for name, value in settings.items() if not isinstance(value, dict)]
     inner = [_describe_settings(value) for value in settings.values() if isinstance(value, dict)]
     return ", ".join([*plain, *inner])
 
 
 def format_interval(r: float, n: int) -> str:
-    """The 95 % interval of a correlation by Fisher's z; ``-`` where fewer than five pairs were seen.
+    """The 95 % interval of a correlation by Fisher's z; ``-`` with fewer than five pairs.
 
     >>> format_interval(0.5, 103)
     '0.339 to 0.632'
@@ -180,17 +180,17 @@ def format_interval(r: float, n: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VectorChecks:
-    """Our own questions to word vectors."""
+    """Our own evaluation questions for word vectors."""
 
     analogies: Mapping[str, Pairs]
-    """Kind to pairs; every two pairs of a kind make a question."""
+    """Kind to pairs; every two pairs of a kind form a question."""
     similarity: Sequence[tuple[str, str, float]]
-    """Two words and how alike they are, 0 to 10."""
+    """Two words and their similarity, 0 to 10."""
     occupations: Sequence[str]
 
 
 class QuestionScore(NamedTuple):
-    """How many of how many."""
+    """The number correct and the total."""
 
     right: int
     total: int
@@ -204,14 +204,14 @@ def embedded_checks() -> VectorChecks:
 
 
 def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
-    """For each kind the questions answered right: the nearest word to b - a + c is d (a, b, c left out).
+    """For each kind the number of correct answers: the nearest word to b - a + c is d (a, b, c excluded).
 
-    Questions with a word that has no vector are not asked.
+    Questions with a word that has no vector are skipped.
     """
     unit, index, shares = unit_rows(vectors.matrix), vectors.index, {}
     for kind, pairs in analogies.items():
-        known = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
-        questions = [(*first, *second) for first, second in permutations(known, 2) if first[0] != second[0]]
+        usable = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+        questions = [(*first, *second) for first, second in permutations(usable, 2) if first[0] != second[0]]
         a, b, c, d = np.array(questions, dtype=np.int64).reshape(-1, 4).T
         cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
         cosines[np.arange(len(questions)), [a, b, c]] = -np.inf
@@ -222,13 +222,13 @@ def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict
 def similarity_correlation(
     vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
 ) -> tuple[float, int]:
-    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of pairs known.
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of known pairs.
 
-    NaN where fewer than three pairs are known.
+    NaN with fewer than three known pairs.
     """
     unit, index = unit_rows(vectors.matrix), vectors.index
-    known = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
-    if len(known) < 3:
-        return math.nan, len(known)
-    cosines = [unit[a] @ unit[b] for a, b, _ in known]
-    return float(spearmanr(cosines, [rating for _, _, rating in known]).statistic), len(known)
+    usable = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
+    if len(usable) < 3:
+        return math.nan, len(usable)
+    cosines = [unit[a] @ unit[b] for a, b, _ in usable]
+    return float(spearmanr(cosines, [rating for _, _, rating in usable]).statistic), len(usable)
