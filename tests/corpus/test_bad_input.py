@@ -50,9 +50,9 @@ def inputs(tmp_path: Path) -> Path:
         ("array.json", b'["happy", {"a": 1}, "happy"]', (10, "a value has no text; not counted"), 3),
         ("cut.json", b'["happy", "happy"', (0, "the array that begins here does not end"), 3),
         ("pages.xml", b"<mediawiki><page>happy", (11, "a page does not end; not counted"), 1),
-        ("not.txt.gz", b"happy", (None, "cannot be read on: Not a gzipped file"), 1),
-        ("not.txt.xz", b"happy", (None, "cannot be read on: "), 1),
-        ("not.txt.bz2", b"happy", (None, "cannot be read on: Invalid data stream"), 1),
+        ("not.txt.gz", b"happy", (None, "reading failed: Not a gzipped file"), 1),
+        ("not.txt.xz", b"happy", (None, "reading failed: "), 1),
+        ("not.txt.bz2", b"happy", (None, "reading failed: Invalid data stream"), 1),
     ],
 )  # fmt: skip
 def test_each_kind_of_damage(
@@ -77,7 +77,7 @@ def test_a_cut_archive_in_the_middle_of_a_folder(inputs: Path, ending: str) -> N
     found, joy = scanned(inputs.parent)
     byte, reason = found[f"cut.{ending}.gz"]
     assert byte == len(packed) // 2
-    assert reason.startswith("cannot be read on: Compressed file ended")
+    assert reason.startswith("reading failed: Compressed file ended")
     assert joy > 10_000
 
 
@@ -101,7 +101,7 @@ def test_a_flood_of_bad_lines_is_summed_up(inputs: Path) -> None:
     run = scan_corpus(inputs, out=inputs.parent / "run")
     table = run.table("problems")
     assert table.height == 101
-    assert table["reason"][-1] == "4,900 more problems of this file"
+    assert table["reason"][-1] == "4,900 more problems in this file"
 
 
 def test_files_that_cannot_be_opened(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tests.corpus.reading import records
 from evenhand.corpus import readers
 from evenhand.corpus.row_readers import CsvRows
 
-OPEN = "opens a quote that is not closed, or not as CSV does; the line is taken as it stands"
+OPEN = "opens a quote that is not closed, or not as in CSV; the line is read without quoting"
 
 
 @pytest.mark.parametrize(

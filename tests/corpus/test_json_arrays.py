@@ -49,8 +49,8 @@ def test_damage_in_an_array_costs_the_element_it_stands_in(tmp_path):
     ("data", "texts", "problems"),
     [
         (b'["a", "b"', [b"a", b"b"], [(0, "the array that begins here does not end; counted up to there")]),
-        (b'["a"], "b"]', [b"a", b"b"], [(5, "a ',' stands where none can; it is skipped"),
-                                         (10, "a ']' stands where none can; it is skipped")]),
+        (b'["a"], "b"]', [b"a", b"b"], [(5, "a ',' is misplaced; it is skipped"),
+                                         (10, "a ']' is misplaced; it is skipped")]),
         (b'["a", "d\xe9j\xe0"]', [b"a", "d\ufffdj\ufffd".encode()],
          [(8, "is not UTF-8 here; such bytes separate words")]),
         (b"[" * 100_000, [], [(1, "a value is not JSON (it is nested too deeply); not counted"),

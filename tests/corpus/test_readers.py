@@ -53,7 +53,7 @@ def test_a_cut_zstd_file_is_not_taken_for_a_whole_one(tmp_path, left):
     assert whole.startswith(data)
     assert byte == int(len(packed) * left)
     assert reason == (
-        "cannot be read on: Compressed file ended before the end of its last frame; counted up to here"
+        "reading failed: Compressed file ended before the end of its last frame; counted up to here"
     )
 
 
@@ -165,7 +165,7 @@ def test_truncated_gzip_is_read_up_to_the_break(tmp_path):
     assert len(data) > len(lines) // 3
     ((byte, reason),) = problems
     assert byte == len(whole) // 2
-    assert reason.startswith("cannot be read on: Compressed file ended")
+    assert reason.startswith("reading failed: Compressed file ended")
 
 
 def test_what_is_not_text_is_reported(tmp_path):

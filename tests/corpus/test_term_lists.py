@@ -115,8 +115,8 @@ def test_a_hash_apart_begins_a_comment(tmp_path):
     ("content", "message"),
     [
         ("[" * 200_000, "cannot be read"),
-        ('{"joy": ["happy"], "joy": ["glad"], "male": ["he"]}', "the name 'joy' stands twice"),
-        ('{"joy": ["happy"], "(none)": ["he"]}', r"a group of 'group' is called '\(none\)'"),
+        ('{"joy": ["happy"], "joy": ["glad"], "male": ["he"]}', "the name 'joy' occurs twice"),
+        ('{"joy": ["happy"], "(none)": ["he"]}', r"the axis 'group' has a group named '\(none\)'"),
     ],
 )
 def test_lists_that_would_be_read_wrongly(tmp_path, content, message):

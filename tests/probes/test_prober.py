@@ -183,8 +183,8 @@ def test_predictions_for_other_sentences_are_refused(tmp_path: Path) -> None:
         (
             "sentiment",
             {},
-            "'sentiment' gives compound, compound@0.05. Expected: a metric with an output 'emotion' whose "
-            "labels "
+            "'sentiment' has the outputs compound, compound@0.05. Expected: a metric with an output "
+            "'emotion' whose labels "
             "are emotions. Fix: name an emotion classifier: emotion, a Hub id, a folder, "
             "replay:FILE or "
             "endpoint:URL.",
@@ -194,7 +194,7 @@ def test_predictions_for_other_sentences_are_refused(tmp_path: Path) -> None:
             {"pairs": "nothing"},
             "there are no pairs named 'nothing'. Expected: builtin, eec, bits, crows, or a file (TOML, "
             "JSONL, CSV, "
-            "TSV, Parquet). Fix: use one of these; eec:PATH names the place of published pairs.",
+            "TSV, Parquet). Fix: use one of these; eec:PATH gives the location of published pairs.",
         ),
         (
             "emotion",
@@ -204,7 +204,7 @@ def test_predictions_for_other_sentences_are_refused(tmp_path: Path) -> None:
         (
             "emotion",
             {"pairs": ["builtin", "builtin"]},
-            "the pairs are builtin, builtin. Expected: each once. Fix: rename one.",
+            "the pairs are builtin, builtin. Expected: distinct names. Fix: rename one.",
         ),
     ],
 )

@@ -151,7 +151,7 @@ def test_a_prompt_that_stands_there_twice(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         small(tmp_path)
     assert str(error.value) == (
-        "the prompt gender/American_actors/Sam_Doe/0 occurs twice. Expected: a number of its own, idx, "
+        "the prompt gender/American_actors/Sam_Doe/0 occurs twice. Expected: a distinct number, idx, "
         "for each prompt of an entity. Fix: drop one of the two, or number them."
     )
 
@@ -164,7 +164,7 @@ def test_a_missing_domain(tmp_path: Path) -> None:
     assert str(error.value) == (
         f"{tmp_path} is not all of BOLD: wikipedia/gender_wiki.json is missing. Expected: 23,679 prompts in "
         "43 groups, each with its Wikipedia sentence. Fix: get the copy again; `audit --suite "
-        f"bold-subset:{tmp_path}` takes it as it is."
+        f"bold-subset:{tmp_path}` accepts it as it is."
     )
     suite = small(tmp_path)
     assert "gender" not in suite.info.baselines
@@ -173,7 +173,7 @@ def test_a_missing_domain(tmp_path: Path) -> None:
 
 def test_a_changed_count(tmp_path: Path) -> None:
     lines(tmp_path)
-    with pytest.raises(InputError, match=r"profession/metalworking_occupations has 0 prompts, published are"):
+    with pytest.raises(InputError, match=r"profession/metalworking_occupations has 0 prompts, not the publ"):
         BoldSuite(name=str(tmp_path))
     assert small(tmp_path).info.version == "1+changed"
 
@@ -216,7 +216,7 @@ def test_rows_that_do_not_fit() -> None:
     ("name", "content", "message"),
     [
         ("gender.jsonl", "{", r"line 1 is not JSON: Expecting property name"),
-        ("gender.jsonl", "[1]", r"entry 1 is no object"),
+        ("gender.jsonl", "[1]", r"entry 1 is not an object"),
         ("gender.jsonl", "{}", r"line 1 has no usable 'group'"),
         ("gender_prompt_wiki.json", '{"category": "a"}', r"entity 1 has no usable 'name'"),
         (
@@ -236,12 +236,12 @@ def test_damaged_files(tmp_path: Path, name: str, content: str, message: str) ->
 def test_damaged_original(tmp_path: Path) -> None:
     original(tmp_path)
     (tmp_path / "prompts" / "gender_prompt.json").write_text('{"a": ["b"]}')
-    with pytest.raises(InputError, match=r"it is no object of groups, each with its entities"):
+    with pytest.raises(InputError, match=r"it is not an object of groups, each with its entities"):
         small(tmp_path)
 
 
 def test_folders_without_bold(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no BOLD\. Expected: a folder with prompts/\*_prompt\.json"):
+    with pytest.raises(InputError, match=r"holds no copy of BOLD\. Expected: a folder with prompts/\*_pro"):
         small(tmp_path)
     with pytest.raises(InputError, match=r"nowhere is not there"):
         small(tmp_path / "nowhere")
@@ -356,7 +356,7 @@ def test_changed_texts_are_said(data: Path, tmp_path: Path) -> None:
         "This copy: the counts are BOLD's, but some texts differ from the published ones."
     )
     gender.write_text("".join(gender.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]))
-    with pytest.raises(InputError, match=r"gender/American_\w+ has [\d,]+ prompts, published are [\d,]+\."):
+    with pytest.raises(InputError, match=r"gender/American_\w+ has [\d,]+ prompts, not the publ\w+ [\d,]+\."):
         BoldSuite(name=str(tmp_path))
 
 

@@ -98,7 +98,7 @@ def test_templates_pair_groups_and_copies_are_taken_once(tmp_path: Path) -> None
     doubled = [{"p": ["Hi", "Hi"], "g": "a"}, {"p": ["Ho"], "g": "b"}]
     suite = HubSuite(name=f"{lines(tmp_path / 'y.jsonl', doubled)}?prompt=p&group.g=g")
     assert len(list(suite.prompts())) == 2
-    assert suite.info.notes == ("1 prompts are copies and are taken once.",)
+    assert suite.info.notes == ("1 prompts are copies and are used once.",)
 
 
 def test_a_revision_in_the_hubs_cache_is_pinned_and_stands_in_the_manifest(hub: Path, tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
         ("org/x?prompt=a&group.x=b&.y=c", ".y=c is not known"),
         ("org/x?prompt=a&group.x=b&=c", "=c is not known"),
         ("org/x?prompt=&group.x=b", "prompt names no column"),
-        ("org/x?prompt=a&group.x=b&baseline.y=c", "baseline.y is of an axis without a group column"),
-        ("org/x#a/?prompt=a&group.x=b", "#a/ is no part of a data set"),
+        ("org/x?prompt=a&group.x=b&baseline.y=c", "baseline.y names an axis without a group column"),
+        ("org/x#a/?prompt=a&group.x=b", "#a/ is not a part of a data set"),
     ],
 )
 def test_a_name_that_says_too_little_is_explained(name: str, came: str) -> None:
@@ -211,7 +211,7 @@ def test_a_name_that_says_too_little_is_explained(name: str, came: str) -> None:
     assert str(caught.value).startswith(
         f"{came}. Expected: hub:ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN"
     )
-    assert str(caught.value).endswith("Fix: quote the whole name: a shell reads ? and & itself.")
+    assert str(caught.value).endswith("Fix: quote the whole name: a shell interprets ? and &.")
 
 
 @pytest.mark.parametrize("place", ["a?b", "a#b", "a@b", "set[1]", "~", "%20"])

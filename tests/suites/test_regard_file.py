@@ -121,7 +121,7 @@ def test_it_is_found_by_name(tmp_path: Path) -> None:
         ),
         (
             '[[axes]]\nname = "gender"\ngroups = [{ name = "man", surface = "The guy" }]',
-            "the group 'man' of axis 'gender' is there twice. Expected: each group once, with its words.",
+            "the group 'man' of axis 'gender' occurs twice. Expected: each group once, with its words.",
         ),
         (
             '[suite]\npublished = "none"',

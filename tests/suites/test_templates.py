@@ -137,7 +137,7 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
         (
             'name = "woman"',
             'name = "(rest)"',
-            "jobs.toml: '(rest)' is no name for a group. Expected: any other name.",
+            "jobs.toml: '(rest)' is not a valid name for a group. Expected: any other name.",
         ),
         (
             'with = { they = "she" }',
@@ -154,7 +154,7 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
         (
             "because {they}",
             "because {they",
-            "jobs.toml: the template 'work' has braces that do not fit: "
+            "jobs.toml: the template 'work' has invalid braces: "
             "'{gender} went to the {place} because {they'. "
             "Expected: slots such as {gender}; {{ for a brace.",
         ),
@@ -170,7 +170,7 @@ def test_a_template_may_hold_only_words_that_agree(tmp_path: Path) -> None:
         (
             "because {they}",
             "because {they.__class__}",
-            "jobs.toml: the template 'work' has braces that do not fit: "
+            "jobs.toml: the template 'work' has invalid braces: "
             "'{gender} went to the {place} because {they.__class__}'. "
             "Expected: slots such as {gender}; {{ for a brace.",
         ),
@@ -237,8 +237,7 @@ TEMPLATES = [
 def test_a_group_named_twice_among_others(tmp_path: Path) -> None:
     third = '[[axes.gender.groups]]\nname = "man"\nwords = ["The boy"]\nwith = { they = "he" }\n\n[slots]'
     assert message(tmp_path, TOML.replace("[slots]", third)) == (
-        "jobs.toml: the group 'man' of axis 'gender' is there twice. "
-        "Expected: each group once, with its words."
+        "jobs.toml: the group 'man' of axis 'gender' occurs twice. Expected: each group once, with its words."
     )
 
 
@@ -261,7 +260,7 @@ def test_a_group_named_twice_among_others(tmp_path: Path) -> None:
         (
             "a.csv",
             "kind,axis,name,value\nwith,gender,man,he\n",
-            "a.csv: line 2 says 'he'. Expected: slot=word, such as they=she.",
+            "a.csv: line 2 has the value 'he'. Expected: slot=word, such as they=she.",
         ),
         (
             "a.yaml",

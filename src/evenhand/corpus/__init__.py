@@ -1,1 +1,1 @@
-"""Counting in corpora: term lists, readers, the scanning kernel, count tables and engines."""
+"""Corpus counts: term lists, readers, the scanning kernel, count tables and engines."""

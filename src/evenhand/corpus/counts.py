@@ -1,4 +1,4 @@
-"""The counts of a stream: small arrays that add up, whatever the order of the parts."""
+"""The counts of a stream: small arrays that can be added up in any order."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _STATE = (
     "extra documents document_key document_units document_block document_first noted ended"
 )
 STATE = np.dtype([(name, np.int64) for name in _STATE.split()])
-"""What the kernel remembers from one stretch of bytes to the next."""
+"""The state that the kernel carries from one stretch of bytes to the next."""
 
 
 class KernelTally(NamedTuple):
-    """What the kernel writes; it goes on from one stretch of bytes to the next."""
+    """The arrays that the kernel writes, carried from one stretch of bytes to the next."""
 
     state: npt.NDArray[np.void]
     """One record of `STATE`."""
@@ -28,25 +28,25 @@ class KernelTally(NamedTuple):
     term_seen: I64
     category_seen: I64
     priority: U64
-    """The lowest priorities of each cell: a sample that does not depend on the order of work."""
+    """The lowest priorities of each cell: a sample independent of the order of work."""
     sample: I64
-    """For each of them: stretch number, first and last byte."""
+    """For each sample: chunk number, first and last byte."""
     worst: U64
     blocks: I64
     """Counts by block of documents. `BlockLayout` names the columns."""
     noted: U64
-    """What documents add to blocks, until it is moved there: sets of categories, or columns."""
+    """Entries of documents not yet moved into blocks: sets of categories, or columns."""
     ended: I64
-    """Documents of `noted` that have ended: where, their units, print and block (-1: by the print)."""
+    """Finished documents in `noted`: end, units, fingerprint and block (-1: by the fingerprint)."""
 
 
 class UnitCounts(NamedTuple):
-    """Units and words, and by block of documents where emotions and groups were seen."""
+    """Units and words in total; occurrences of emotions and groups by block of documents."""
 
     units: int
     words: int
     documents: int
-    """Units are grouped by them."""
+    """The documents that the units belong to."""
     with_group: int
     """Units that name a group."""
     blocks: I64
@@ -69,18 +69,18 @@ class BlockLayout(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return sum(map(math.prod, self.shapes))
 
     def split(self, blocks: I64) -> BlockCounts:
-        """Blocks by what their columns count; also the sum of some blocks, which is a row."""
+        """Split blocks, or a row that sums some of them, by what the columns count."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         parts = zip(self.shapes, np.split(blocks, ends[:-1], axis=-1), strict=True)
         return BlockCounts(*(part.reshape((*blocks.shape[:-1], *shape)) for shape, part in parts))
 
 
 class BlockCounts(NamedTuple):
-    """The counts of each block of documents, in the first dimension; a unit counts once in each of them."""
+    """The counts of each block of documents, in the first dimension; a unit counts once in each field."""
 
     units: I64
     emotions: I64
@@ -94,4 +94,4 @@ class BlockCounts(NamedTuple):
     emotion_axes: I64
     """The same among units with each emotion."""
     distinct: I64
-    """Distinct terms of the group in units with the emotion; zeros unless they were requested."""
+    """Distinct terms of the group in units with the emotion; zeros unless requested."""

@@ -1,4 +1,4 @@
-"""Letters inside the kernel: UTF-8, folded forms, and the words that follow the first one of a term."""
+"""Letters in the kernel: UTF-8, folded forms, and matching the words after the first one of a term."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from evenhand.corpus.term_matcher import (
 )
 from evenhand.corpus.tokenisation import GAP_BYTES
 
-# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
-# than the work it would name, so that they are long and take many arguments.
+# numba infers the types when it compiles; a call inside a loop over words costs more than the work it would
+# do, so these functions are long and take many arguments.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
 # ruff: noqa: C901, PLR0913, SIM110
 
@@ -33,14 +33,14 @@ ONE, ZERO = np.uint64(1), np.uint64(0)
 FACTOR, MIX = np.uint64(FILTER_FACTOR), np.uint64(SLOT_FACTOR)
 TO_SLOT = np.uint64(32)
 KEPT_BITS = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
-"""The bytes of a word that is shorter than eight."""
+"""Masks that keep the bytes of a word shorter than eight."""
 HIGH = np.uint64(0x8080808080808080)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 @njit(cache=True, nogil=True)
 def decode_code_point(data, place, stop):
-    """The code point at a place and its size in bytes; -1 and 1 where the bytes are not UTF-8."""
+    """The code point at a place and its size in bytes; -1 and 1 if the bytes are not UTF-8."""
     if place >= stop:
         return np.int64(-1), np.int64(1)
     lead = np.int64(data[place])
@@ -65,13 +65,13 @@ def decode_code_point(data, place, stop):
 
 @njit(cache=True, nogil=True)
 def encoded_size(code):
-    """How many bytes UTF-8 needs for a code point."""
+    """The number of bytes UTF-8 needs for a code point."""
     return 1 if code < 0x80 else (2 if code < 0x800 else (3 if code < 0x10000 else 4))
 
 
 @njit(cache=True, nogil=True)
 def encode_letter_byte(code, place):
-    """One byte of the UTF-8 form of a letter, in the form in which words are compared."""
+    """One byte of the UTF-8 form of a letter, folded as words are when compared."""
     if code < 0x80:
         return code | 32
     size = encoded_size(code)
@@ -83,7 +83,7 @@ def encode_letter_byte(code, place):
 
 @njit(cache=True, nogil=True)
 def same_middle(data, start, size, spelling, place):
-    """Whether a word agrees with a spelling between its first and last eight bytes."""
+    """Whether a word matches a spelling between its first and last eight bytes."""
     for i in range(8, size - 8):
         byte = data[start + i]
         if byte < 128:
@@ -95,7 +95,7 @@ def same_middle(data, start, size, spelling, place):
 
 @njit(cache=True, nogil=True, inline="always")
 def find_entry(data, start, size, first, last, slots, entries, spelling):
-    """The entry of a word, by its folded first and last eight bytes; -1 where it begins no term."""
+    """The entry of a word, by its folded first and last eight bytes; -1 if no term begins with it."""
     slot_mask = np.uint64(slots.size - 1)
     slot = (((first ^ (last * MIX) ^ np.uint64(size)) * FACTOR) >> TO_SLOT) & slot_mask
     entry = slots[slot]
@@ -146,7 +146,7 @@ def matches_remaining(data, place, stop, matcher, spelled, spelled_end):
 
 @njit(cache=True, nogil=True)
 def find_after_last(data, stop, byte):
-    """The place after the last such byte; 0 where there is none."""
+    """The place after the last occurrence of a byte; 0 if there is none."""
     place = stop
     while place > 0 and data[place - 1] != byte:
         place -= 1
@@ -155,7 +155,7 @@ def find_after_last(data, stop, byte):
 
 @njit(cache=True, nogil=True)
 def place_between_words(data, place, matcher):
-    """The last place at or before ``place`` where no word is cut in two; -1 where there is none."""
+    """The last place at or before ``place`` where no word is cut in two; -1 if there is none."""
     at = place
     while at > 0:
         if data[at] & 0xC0 != 0x80:
@@ -180,7 +180,7 @@ def end_of_word(data, stop, matcher):
 
 @njit(cache=True, nogil=True)
 def has_high(data, start, size, ends):
-    """Whether a word holds bytes beyond ASCII; ``ends`` are the bits of its first and last eight bytes."""
+    """Whether a word holds non-ASCII bytes; ``ends`` are the bits of its first and last eight bytes."""
     if ends & HIGH:
         return True
     for i in range(8, size - 8):
@@ -191,7 +191,7 @@ def has_high(data, start, size, ends):
 
 @njit(cache=True, nogil=True)
 def may_follow(second, gap, letter):
-    """Whether a second word may begin after one byte of gap: a quick no for most first words."""
+    """Whether a second word may begin after a gap of one byte: quickly rules out most first words."""
     if gap >= 128 or letter >= 128:
         return True
     if gap != 32 and gap != 45 and gap != 39 and gap != 9:
@@ -203,7 +203,7 @@ def may_follow(second, gap, letter):
 
 @njit(cache=True, nogil=True)
 def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
-    """The categories of the longer terms that begin with a first word that was found."""
+    """The categories of the longer terms that match here, given the entry of their first word."""
     mask = ZERO
     span = matcher.entries[entry, LONGER]
     for i in range(np.int64(span & _LOW), np.int64(span >> TO_SLOT)):
@@ -226,7 +226,7 @@ def _note(tally, term):
 
 @njit(cache=True, nogil=True)
 def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask):
-    """The mask after a run with bytes beyond ASCII: the slow path, letter by letter."""
+    """The mask after a run with non-ASCII bytes: the slow path, letter by letter."""
     words, size, place = 0, 0, start
     room = matcher.sizes[3]
     state = tally.state[0]
@@ -257,7 +257,7 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratc
                 mask |= longer_terms(data, place, stop, matcher, tally, by_hits, entry)
             size = 0
         place += step
-    # The run was counted as one word.
+    # The caller counted the run as one word.
     state.extra += words - 1
     state.words += words - 1
     return mask
@@ -277,24 +277,24 @@ def _fill(byte: int) -> ir.Constant:
 
 
 def _compare(sign: str, byte: int) -> _Test:
-    """The test of each byte, as a signed number, against a constant."""
+    """A test that compares each byte, as a signed number, with a constant."""
     return lambda builder, block: builder.icmp_signed(sign, block, _fill(byte))
 
 
 def _between(first: int, last: int) -> _Test:
-    """The test whether each byte is in a range."""
+    """A test of whether each byte is in a range."""
     return lambda builder, block: builder.icmp_unsigned(
         "<=", builder.sub(block, _fill(first)), _fill(last - first)
     )
 
 
 def _any(*tests: _Test) -> _Test:
-    """The test that is passed where one of these is."""
+    """A test that passes where any of the given tests passes."""
     return lambda builder, block: reduce(builder.or_, [test(builder, block) for test in tests])
 
 
 def _instruction(result: _Value, argument: _Value, emit: Callable[[_Builder, _Value], _Value]) -> _Value:
-    """The function of one value that is what ``emit`` makes of it."""
+    """An intrinsic function of one value, with the code that ``emit`` generates."""
 
     def define(context: object, value: object) -> _Value:
         def generate(_context: object, builder: _Builder, _signature: object, arguments: _Value) -> _Value:
@@ -312,7 +312,7 @@ def _load(builder: _Builder, address: _Value, kind: _Value = _WORD) -> _Value:
 
 
 def _mask(test: _Test) -> _Value:
-    """The function of an address that tests the 64 bytes there, and returns a bit for each."""
+    """An intrinsic function of an address that tests the 64 bytes there and returns a bit for each."""
     return _instruction(
         types.uint64,
         types.int64,
@@ -321,7 +321,7 @@ def _mask(test: _Test) -> _Value:
 
 
 def _is_letter(builder: _Builder, block: _Value) -> _Value:
-    # The bit that makes ASCII letters lower case.
+    # 0x20 is the bit that makes ASCII letters lower case.
     return _between(0x61, 0x7A)(builder, builder.or_(block, _fill(0x20)))
 
 
@@ -340,8 +340,8 @@ continuation_mask = _mask(_compare("<", -64))
 load_word = _instruction(types.uint64, types.int64, _load)
 """Eight bytes at an address, as one integer."""
 count_bits = _instruction(types.int64, types.uint64, lambda builder, mask: builder.ctpop(mask))
-"""How many bits are set."""
+"""The number of bits that are set."""
 count_trailing_zeros = _instruction(
     types.int64, types.uint64, lambda builder, mask: builder.cttz(mask, ir.Constant(ir.IntType(1), 0))
 )
-"""The place of the lowest bit that is set; 64 where none is."""
+"""The position of the lowest bit that is set; 64 if none is."""

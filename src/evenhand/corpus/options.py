@@ -19,14 +19,14 @@ class CorpusOptions(Seeded, Intervals, Engine, Recording, total=False):
     terms: Annotated[
         Path | str | Sequence[Path | str] | None,
         _counting(
-            "Term lists: JSON, TOML, or NAME=FILE with one term a line; repeatable (default: our own).",
+            "Term lists: JSON, TOML, or NAME=FILE with one term per line; repeatable (default: built in).",
             flag_type=list[str],
         ),
     ]
     preset: Annotated[Literal["paper"] | None, _counting("`paper`: the rule and counting of the paper.")]
     counting: Annotated[
         Literal["flag", "distinct"] | None,
-        _counting("`flag`: a unit counts once; `distinct`: its distinct group terms (default flag)."),
+        _counting("`flag` counts a unit once, `distinct` its distinct group terms (default flag)."),
     ]
     unit: Annotated[
         Literal["sentence", "line", "document"] | None,
@@ -35,10 +35,10 @@ class CorpusOptions(Seeded, Intervals, Engine, Recording, total=False):
     cluster: Annotated[
         Literal["document", "line", "file"] | None,
         _counting(
-            "What intervals take as independent: document, line or file (default document; line where "
+            "Independent observations for intervals: document, line or file (default document; line if "
             "running text has no empty line)."
         ),
     ]
-    text: Annotated[str | None, _counting("Column of the texts in tables.")]
+    text: Annotated[str | None, _counting("Column of tables that holds the texts.")]
     samples: Annotated[int, _counting("Sentences kept per cell.", default=5, ge=0)]
-    workers: Annotated[int | None, Option("Shards at a time (default: one per core).", ge=1, panel=RUNNING)]
+    workers: Annotated[int | None, Option("Shards in parallel (default: one per core).", ge=1, panel=RUNNING)]

@@ -1,6 +1,6 @@
-"""Sources as streams of bytes for the scanner: running text as it is, records each ended by byte 0xFF.
+"""Sources as streams of bytes for the scanner: running text unchanged, records each ended by byte 0xFF.
 
-Everything streams. What cannot be read is reported with its file and byte, and the rest goes on.
+Everything streams. Unreadable input is reported with its file and byte, and reading continues after it.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from evenhand.store.table_files import PARQUET_ERRORS, first_error_line, text_si
 from evenhand.store.text_sources import READ_ERRORS, Format, ReadProblem, TextSource, open_source
 
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
-"""Columns that are taken for the text where none is named, the first that is there, in any case."""
+"""Columns that may hold the text if none is named: the first one present is used, ignoring case."""
 LONGEST_RECORD = 1 << 26
-"""Bytes up to which a line or element of JSON, or a text of Parquet, is read: it must fit into memory."""
+"""Maximum bytes of a line or element of JSON, or of a text of Parquet: each must fit into memory."""
 LONGEST_ROW = 1 << 24
 """The same for rows of CSV and pages of a dump, which take many times their size to read."""
 _MOST_ROWS, _SLICE_BYTES = 1 << 16, 1 << 23
-"""Rows of Parquet, and bytes of their texts, that are handed over at a time."""
+"""Rows of Parquet, and bytes of their texts, that are read at a time."""
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
 _BOM = b"\xef\xbb\xbf"
 
 
 class ColumnError(Exception):
-    """A table without a column that could be the text."""
+    """A table has no column that could be the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,37 +69,37 @@ class _Reading:
     span: tuple[int, int] | None
 
     def note(self, place: int | None, reason: str) -> None:
-        """Report what is wrong at a byte."""
+        """Report a problem at a byte."""
         self.report(ReadProblem(self.source.path, place, reason))
 
     def find_column(self, names: list[str]) -> str | None:
-        """The column of the texts: the one that was named, else the first that is usual."""
+        """The column of the texts: the one named, else the first usual one; null if there is none."""
         if self.column is not None:
             return self.column if self.column in names else None
         by_lower = {name.lower(): name for name in reversed(names)}
         return next((by_lower[name] for name in TEXT_COLUMNS if name in by_lower), None)
 
     def require_column(self, names: list[str]) -> str:
-        """The same, or an error."""
+        """The same; raises an error if there is none."""
         column = self.find_column(names)
         if column is not None:
             return column
-        wanted = repr(self.column) if self.column else f"such as {', '.join(TEXT_COLUMNS[:4])}"
+        expected = repr(self.column) if self.column else f"such as {', '.join(TEXT_COLUMNS[:4])}"
         raise ColumnError(
-            f"has no column {wanted} (it has {', '.join(names) or 'none'}); name one with --text"
+            f"has no column {expected} (it has {', '.join(names) or 'none'}); name one with --text"
         )
 
 
 def read_blocks(
     source: TextSource, report: Report, *, column: str | None = None, span: tuple[int, int] | None = None
 ) -> Iterator[ByteBlock]:
-    """The bytes of a source to be counted; a problem ends or shortens them and is reported.
+    """The bytes of a source to count; a problem ends or shortens them and is reported.
 
     Args:
         source: The file.
-        report: Takes what was wrong.
+        report: Called with each problem.
         column: The column or key of the texts, for tables.
-        span: Read only this range of an unpacked file, from one start of a line to another.
+        span: Read only this range of an unpacked file, from the start of a line to the start of another.
     """
     reading = _Reading(source, report, column, span)
     try:
@@ -118,7 +118,7 @@ def read_blocks(
             place = None
             with contextlib.suppress(OSError, ValueError):
                 place = raw.tell()
-            reading.note(place, f"cannot be read on: {error or type(error).__name__}; counted up to here")
+            reading.note(place, f"reading failed: {error or type(error).__name__}; counted up to here")
         except ColumnError as error:
             reading.note(0, f"{error}; not counted")
 
@@ -133,26 +133,26 @@ def _read_text(file: BinaryIO, reading: _Reading) -> Iterator[ByteBlock]:
                 reading.note(zero, "is not text (a zero byte); not counted")
                 return
             if block.startswith(_BOM):
-                # Blanks, so that every byte keeps its place.
+                # Replace it with blanks, so that every byte keeps its place.
                 block = b" " * len(_BOM) + block[len(_BOM) :]
         yield ByteBlock(block)
 
 
 def find_line_start(file: BinaryIO, place: int) -> int:
-    """Where the first line begins at or after a place; the end of the file where none does."""
+    """Where the first line at or after a place begins; the end of the file if none does."""
     if place == 0:
         return 0
     file.seek(place - 1)
-    # Some at a time: a line may have any length.
+    # In pieces: a line may have any length.
     while (part := file.readline(BLOCK)) and not part.endswith(b"\n"):
         pass
     return file.tell()
 
 
 def find_document_start(file: BinaryIO, place: int) -> int:
-    """Where the first document begins at or after a place, after an empty line.
+    """Where the first document at or after a place begins: after an empty line.
 
-    Where no empty line comes within a mebibyte, the next line: a document that long may be cut in two.
+    Without an empty line within a mebibyte, the next line: a document that long may be cut in two.
     """
     if place == 0:
         return 0
@@ -164,12 +164,12 @@ def find_document_start(file: BinaryIO, place: int) -> int:
 
 
 def has_empty_lines(data: bytes) -> bool:
-    """Whether an empty line stands between two texts: then such lines end documents."""
+    """Whether empty lines separate texts; if so, they end documents."""
     return _EMPTY_LINE.search(data.strip()) is not None
 
 
 def holds_lines(source: TextSource) -> bool:
-    """Whether JSON of a source stands one value a line, so that it can be cut at line ends."""
+    """Whether a JSON source has one value per line, so that it can be cut at line ends."""
     try:
         file, raw = open_source(source)
         with raw, file:
@@ -224,7 +224,7 @@ def _read_parquet(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
 
 @contextlib.contextmanager
 def _on_disk(file: BinaryIO, source: TextSource) -> Iterator[str]:
-    """A path to the stored bytes: Parquet is read from its end, so that what is elsewhere is copied first."""
+    """A path to the stored bytes: Parquet is read from its end, so remote and packed files are copied."""
     if not source.is_url and not source.packing:
         yield source.path
         return
@@ -232,7 +232,7 @@ def _on_disk(file: BinaryIO, source: TextSource) -> Iterator[str]:
         most = max_decompressed_size(source.size) if source.packing else sys.maxsize
         while block := file.read(BLOCK):
             copy.write(block)
-            # A packed file that would fill the disk is damage like any other.
+            # Treat a packed file that would fill the disk like any other damage.
             if copy.tell() > most:
                 raise OSError(f"it unpacks to more than {most >> 20:,} MiB")
         copy.flush()
@@ -259,7 +259,7 @@ def _read_parquet_texts(path: str, reading: _Reading) -> Iterator[RecordText]:
 
 
 def _parquet_rows(pages: Iterable[Page]) -> Iterator[int]:
-    """How many rows to read at a time: those of pages that unpack to some megabytes, or fewer."""
+    """The numbers of rows to read at a time: pages that unpack to a few megabytes, or fewer rows."""
     rows = size = 0
     for page in pages:
         rows, size = rows + page.values, size + page.size
@@ -274,7 +274,7 @@ def _parquet_rows(pages: Iterable[Page]) -> Iterator[int]:
 
 
 def _cut_by_bytes(sizes: pl.Series) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with some megabytes of text at most: a page may name one text many times."""
+    """Ranges of rows with a few megabytes of text at most: a page may repeat one text many times."""
     ends = sizes.cum_sum().to_numpy()
     first = before = 0
     while first < len(ends):
@@ -295,7 +295,7 @@ _RECORDS: Mapping[Format, Callable[[BinaryIO, _Reading], Iterator[RecordText]]] 
 
 
 class PrefetchReader:
-    """A stream that is read by another thread: bytes are unpacked while those before them are counted."""
+    """Reads a stream in another thread, so that bytes are unpacked while earlier ones are counted."""
 
     def __init__(self, stream: Iterator[ByteBlock], *, depth: int) -> None:
         self._stream, self._depth = stream, depth

@@ -1,4 +1,4 @@
-"""Counts as tables: occurrence, co-occurrence, contrasts of corpora and samples."""
+"""Counts as tables: occurrence, co-occurrence, contrasts between corpora, and samples."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ NO_SPREAD = "the documents do not differ"
 
 
 class LogRatio(NamedTuple):
-    """A natural logarithm, what each block adds to its error, and its degrees of freedom."""
+    """The natural log of a ratio, each block's contribution to its error, and its degrees of freedom."""
 
     log: float
     influence: Floats
     blocks: int
-    """Blocks that hold a document."""
+    """Non-empty blocks."""
     df: float
 
     @property
     def error(self) -> float | None:
-        """The standard error; null where there are too few documents to know."""
+        """The standard error; null if there are too few documents to estimate it."""
         if self.df < 1 or self.blocks < 2:
             return None
         return math.sqrt(self.blocks / (self.blocks - 1) * float(self.influence @ self.influence))
 
     def minus(self, other: LogRatio) -> LogRatio:
-        """The difference of two links; a document that is behind both counts once."""
+        """The difference of two log ratios; a document that contributes to both counts once."""
         return LogRatio(
             self.log - other.log,
             self.influence - other.influence,
@@ -55,7 +55,7 @@ class LogRatio(NamedTuple):
 
 
 class AssociationEstimate(NamedTuple):
-    """An estimate with its interval and two-sided p; what is null has a reason."""
+    """An estimate with its interval and two-sided p; ``reason`` explains a null."""
 
     value: float | None = None
     low: float | None = None
@@ -65,20 +65,20 @@ class AssociationEstimate(NamedTuple):
 
 
 def log_odds_ratio(both: Column, group: Column, base_both: Column, base: Column) -> LogRatio | None:
-    """Log odds of the emotion in the group's units over those in the baseline's; null where a count is 0."""
+    """Log odds of the emotion in the group's units over those in the baseline's; null if a count is 0."""
     parts = (both, group - both, base_both, base - base_both)
     return _log_ratio(*parts, units=group + base, sides=(group, base))
 
 
 def log_mutual_information(both: Column, emotion: Column, group: Column, units: Column) -> LogRatio | None:
-    """Log of how much more often emotion and group meet than by chance: N both / (emotion group)."""
+    """Log of the observed co-occurrence over that expected by chance: N both / (emotion group)."""
     return _log_ratio(both, emotion, group, units, units=units, sides=(group, units))
 
 
 def _log_ratio(
     first: Column, second: Column, third: Column, last: Column, *, units: Column, sides: Iterable[Column]
 ) -> LogRatio | None:
-    """Log of first x last / (second x third); null where one of them is 0."""
+    """Log of first x last / (second x third); null if one of them is 0."""
     a, b, c, d = (int(part.sum()) for part in (first, second, third, last))
     if min(a, b, c, d) <= 0:
         return None
@@ -97,7 +97,7 @@ def log_rate(events: Column, units: Column) -> LogRatio | None:
 
 
 def to_ratio(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstimate:
-    """The link as a ratio: 1 where there is none, above 1 for more."""
+    """The link as a ratio: 1 is no link, above 1 is a positive one."""
     if link is None:
         return AssociationEstimate(reason=EMPTY_CELL)
     value, error = math.exp(link.log), link.error
@@ -108,7 +108,7 @@ def to_ratio(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstima
 
 
 def to_bits(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstimate:
-    """The link in bits: 0 where there is none, above 0 for more."""
+    """The link in bits: 0 is no link, above 0 is a positive one."""
     if link is None:
         return AssociationEstimate(reason=EMPTY_CELL)
     value, error = link.log / math.log(2), link.error
@@ -121,10 +121,10 @@ def to_bits(link: LogRatio | None, *, level: float = 0.95) -> AssociationEstimat
 def share_estimate(
     events: Column, units: Column, *, documents: int, level: float = 0.95
 ) -> AssociationEstimate:
-    """The part of units with an event, with Wilson's interval at the effective number of units.
+    """The share of units with an event, with Wilson's interval at the effective number of units.
 
-    At a share of 0 or 1 the data cannot tell how alike the units of a document are: each document is then
-    taken as one independent observation, the worst case.
+    At a share of 0 or 1 the data do not show how similar the units of a document are: each document then
+    counts as one independent observation, the worst case.
     """
     n, n_events = int(units.sum()), int(events.sum())
     if not n:
@@ -143,14 +143,14 @@ def share_estimate(
 
 
 def _count_distinct(documents: int, filled: int, blocks: int) -> float:
-    """About how many different documents there are, by the blocks they left empty; all where none is."""
+    """The approximate number of distinct documents, from the empty blocks; all if no block is empty."""
     if filled >= blocks:
         return float(documents)
     return min(float(documents), blocks * math.log(blocks / (blocks - filled)))
 
 
 def _kish(sizes: Column) -> float:
-    """How many blocks of equal size say as much as these."""
+    """The number of equal-sized blocks that carry as much information (Kish's effective size)."""
     weights = sizes.astype(np.float64)
     total = float(weights @ weights)
     return float(weights.sum()) ** 2 / total if total else 0.0
@@ -165,7 +165,7 @@ Row = dict[str, str | int | float | None]
 
 
 class CorpusCounts(NamedTuple):
-    """A corpus: the counts of its blocks of documents."""
+    """The counts of a corpus, by block of documents."""
 
     blocks: BlockCounts
     documents: int
@@ -176,7 +176,7 @@ def occurrence_table(
 ) -> pl.DataFrame:
     """How often each emotion occurs in each corpus (Table 3 of the affective-bias paper), with rates.
 
-    ``standard_deviation`` is that of the counts over the emotions of a corpus (ddof 1).
+    ``standard_deviation`` is taken over the emotion counts of a corpus (ddof 1).
     """
     rows: list[tuple[object, ...]] = []
     for corpus, (blocks, documents) in corpora.items():
@@ -193,7 +193,7 @@ def occurrence_table(
 def cooccurrence_table(
     corpora: Mapping[str, CorpusCounts], terms: TermList, *, counting: CountingMode, level: float = 0.95
 ) -> pl.DataFrame:
-    """Emotions with groups (Table 4), ``percent`` within a group, and how strong the link is.
+    """Emotions with groups (Table 4), ``percent`` within a group, and the strength of each link.
 
     ``odds_ratio`` compares the odds of the emotion in units that name the group with those in units that name
     no group of the axis (above 1: more with the group); ``pmi`` is the pointwise mutual information in bits.
@@ -202,9 +202,9 @@ def cooccurrence_table(
     """
     rows = [
         row
-        for corpus, of in corpora.items()
+        for corpus, counts in corpora.items()
         for axis in range(len(terms.axes))
-        for row in _axis_rows(corpus, of, terms, axis, counting, level)
+        for row in _axis_rows(corpus, counts, terms, axis, counting, level)
     ]
     table = pl.DataFrame(rows, schema=dict(COOCCURRENCE))
     return _add_adjusted_p(_add_percents(table, _RATE, "corpus", "axis", "group"))
@@ -213,9 +213,9 @@ def cooccurrence_table(
 def contrast_table(
     corpora: Mapping[str, CorpusCounts], terms: TermList, *, level: float = 0.95
 ) -> pl.DataFrame:
-    """Each corpus against the first: ratios of rates (no group), and of odds ratios (above 1: more there).
+    """Each corpus against the first: ratios of rates (no group) and of odds ratios (above 1: higher).
 
-    Documents that are in both corpora fall into the same block, and do not pass for independent ones.
+    Documents in both corpora fall into the same block, so they are not treated as independent.
     ``p_adjusted`` is corrected over all contrasts of the run (Benjamini-Hochberg).
     """
     names = list(corpora)
@@ -237,9 +237,9 @@ def contrast_table(
 def sample_table(
     drawn: Mapping[str, pl.DataFrame], terms: TermList, row_files: Collection[str]
 ) -> pl.DataFrame:
-    """The sentences with the lowest priorities of each cell: a sample that order and shards do not change.
+    """The sentences with the lowest priorities in each cell: a sample independent of order and shards.
 
-    In ``row_files`` a place is the number of a row, not a byte.
+    For ``row_files`` a place is a row number, not a byte.
     """
     groups = [*((group.axis, group.name) for group in terms.groups), ("", NONE)]
     cells = [(emotion, *group) for emotion in terms.emotions for group in groups]
@@ -254,9 +254,9 @@ def sample_table(
 
 
 def _axis_rows(
-    corpus: str, of: CorpusCounts, terms: TermList, axis: int, counting: CountingMode, level: float
+    corpus: str, counts: CorpusCounts, terms: TermList, axis: int, counting: CountingMode, level: float
 ) -> Iterable[Row]:
-    blocks, documents = of
+    blocks, documents = counts
     name, units = terms.axes[axis], blocks.units
     members = [(number, group.name) for number, group in enumerate(terms.groups) if group.axis == name]
     for number, group in [*members, (-1, NONE)]:
@@ -268,7 +268,7 @@ def _axis_rows(
         shown = blocks.distinct[:, :, number] if is_distinct else both
         for i, emotion in enumerate(terms.emotions):
             if is_distinct and shown[:, i].any():
-                # Distinct terms may be more than units, so that they are no share of them.
+                # There may be more distinct terms than units, so their count is not a share.
                 rate = to_ratio(log_rate(shown[:, i], units), level=level)
             else:
                 rate = share_estimate(shown[:, i], units, documents=documents, level=level)
@@ -294,7 +294,7 @@ def _axis_rows(
 
 
 def _baseline(blocks: BlockCounts, axis: int) -> tuple[I64, I64]:
-    """Units that name no group of the axis, with each emotion and in all."""
+    """Units that name no group of the axis, by emotion and in total."""
     return blocks.emotions - blocks.emotion_axes[:, :, axis], blocks.units - blocks.axes[:, axis]
 
 
@@ -317,7 +317,7 @@ def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_percents(table: pl.DataFrame, rates: Sequence[str], *keys: str) -> pl.DataFrame:
-    """The table with the share of each count among those of its keys, and with rates per million."""
+    """The table with each count's share of the total of its keys, and with rates per million."""
     total = pl.col("count").sum().over(keys)
     percent = pl.when(total > 0).then(100 * pl.col("count") / total)
     return table.with_columns(pl.col(rates) * 1e6, percent=percent)

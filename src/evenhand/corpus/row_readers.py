@@ -1,8 +1,8 @@
-"""Rows of CSV and values of JSON with the places they begin at, as long as the file can be read.
+"""Rows of CSV and values of JSON with the places where they begin, as far as the file can be read.
 
-A quote that is never closed would swallow the rest of the file. It is noticed at the end of the file, where
-something else than a separator follows the quote that seems to close it some lines on, or where the row
-becomes too long; then its line is taken as it stands, and those after it are read again.
+An unclosed quote would swallow the rest of the file. It is detected at the end of the file, where something
+other than a separator follows the quote that seems to close it some lines later, or where the row becomes
+too long; its line is then read without quoting, and the lines after it are read again.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import BinaryIO, NamedTuple
 from evenhand.core.digests import Json
 
 RECORD_SIZE = 64
-"""What a cell or line takes beside its letters."""
+"""The bytes that a cell or line takes in addition to its letters."""
 _LINE_ENDS = ("\n", "\r")
 _BOM = "\xef\xbb\xbf"
-"""Bytes are read as Latin-1, one letter each, so that places in the text are those in the file."""
+"""Bytes are read as Latin-1, one letter each, so that places in the text equal those in the file."""
 
 Report = Callable[[int, str], None]
-"""Takes a byte and what is wrong there."""
+"""Called with a byte and the problem there."""
 
 
 class _Decoder:
-    """Turns letters that stand for bytes into text; reports the first byte that is not UTF-8."""
+    """Turns Latin-1 letters, one per byte, into text; reports the first byte that is not UTF-8."""
 
     def __init__(self, report: Report) -> None:
         self._report, self._is_sound = report, True
 
     def decode(self, letters: str, place: int) -> str:
-        """The text of letters that begin at a place; what is not UTF-8 becomes U+FFFD."""
+        """The text of letters that begin at a place; invalid UTF-8 becomes U+FFFD."""
         if letters.isascii():
             return letters
         data = letters.encode("latin-1")
@@ -54,17 +54,17 @@ class _Line(NamedTuple):
 
 
 class _LongError(Exception):
-    """A row goes on for longer than a row may."""
+    """A row is longer than a row may be."""
 
 
 class CsvRows:
     """The rows of a file, its header first.
 
     Args:
-        file: Unpacked bytes; closed by who opened it.
-        delimiter: What separates cells.
-        longest: Bytes a line may have, and a row that goes over lines.
-        report: Takes the byte and what is wrong there.
+        file: Unpacked bytes; the caller closes it.
+        delimiter: The separator of cells.
+        longest: Maximum bytes of a line, and of a row that spans lines.
+        report: Called with the byte and the problem there.
     """
 
     def __init__(self, file: BinaryIO, *, delimiter: str, longest: int, report: Report) -> None:
@@ -72,16 +72,16 @@ class CsvRows:
         self._delimiter, self._longest, self._report = delimiter, longest, report
         self._lines = self._read_lines()
         self._again: list[_Line] = []
-        """Lines to be read once more, the last one first."""
+        """Lines to read again, in reverse order."""
         self._row: list[_Line] = []
-        """The lines of the row that is being read."""
+        """The lines of the current row."""
         self.place, self.line = 0, 0
         """The byte at which the last row begins, and the number of that line."""
         csv.field_size_limit(max(csv.field_size_limit(), 2 * longest))
 
     def __iter__(self) -> Iterator[list[str]]:
         while True:
-            rows = csv.reader(self._of_rows(), delimiter=self._delimiter, strict=True)
+            rows = csv.reader(self._row_texts(), delimiter=self._delimiter, strict=True)
             try:
                 for row in rows:
                     self.line, self.place = self._row[0].number, self._row[0].place
@@ -94,26 +94,26 @@ class CsvRows:
             return
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Detach the file without closing it."""
         self._text.detach()
 
     def _split_plain_line(self) -> list[str]:
-        """The row of a line that is not CSV."""
+        """The row from a line that is not valid CSV."""
         first, *others = self._row
         self._row.clear()
         self.line, self.place = first.number, first.place
         if not others:
-            # Letters after a closing quote, as many programs write them, harm nothing but themselves.
+            # Letters after a closing quote, which many programs write, affect only their own cell.
             loose = csv.reader([first.text, ""], delimiter=self._delimiter)
             row = next(loose, [])
             if loose.line_num == 1:
                 return row
         self._again += reversed(others)
-        reason = "opens a quote that is not closed, or not as CSV does; the line is taken as it stands"
+        reason = "opens a quote that is not closed, or not as in CSV; the line is read without quoting"
         self._report(first.place, f"line {first.number} {reason}")
         return first.text.rstrip("\r\n").split(self._delimiter)
 
-    def _of_rows(self) -> Iterator[str]:
+    def _row_texts(self) -> Iterator[str]:
         letters = 0
         while (line := self._again.pop() if self._again else next(self._lines, None)) is not None:
             letters = len(line.text) + RECORD_SIZE + (letters if self._row else 0)
@@ -140,14 +140,14 @@ class CsvRows:
 _NOT_BLANK = re.compile(rf"[^ \t\r\n{_BOM}]")
 _OUTSIDE = re.compile(r'["{}\[\],]')
 _IN_STRING = re.compile(r'["\\\n]')
-"""A string holds no line end: one that has lost its end is over there."""
+"""A JSON string contains no line end, so an unclosed string ends there."""
 _LINE_END = re.compile("\n")
 _LONGEST_WORD = 16
-"""Letters of a value that may be cut by the end of what was read, such as ``-Infinity``."""
+"""Maximum letters of a literal that the end of the buffer may cut, such as ``-Infinity``."""
 
 
 class JsonValue(NamedTuple):
-    """A value of a file, or why there is none."""
+    """A value of a file, or the reason there is none."""
 
     place: int
     """The byte at which it begins."""
@@ -156,13 +156,13 @@ class JsonValue(NamedTuple):
 
 
 def holds_json_lines(head: bytes) -> bool:
-    """Whether JSON that begins so stands one value a line: it opens no array, and no object over lines."""
+    """Whether JSON with this beginning has one value per line: no array, and no object that spans lines."""
     head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     return not head.startswith(b"[") and head.split(b"\n", 1)[0].strip() != b"{"
 
 
 def read_json_lines(pieces: Iterator[bytes], *, place: int, longest: int) -> Iterator[JsonValue]:
-    """The values of lines that are not empty; ``place`` is the byte at which the pieces begin."""
+    """The values of non-empty lines; ``place`` is the byte at which the pieces begin."""
     parts, size = list[bytes](), 0
     # The file may end without a line end.
     for piece in chain(pieces, [b"\n"]):
@@ -182,12 +182,12 @@ def read_json_lines(pieces: Iterator[bytes], *, place: int, longest: int) -> Ite
 
 
 class JsonElements:
-    """The elements of arrays, or values that follow each other, from pieces of a file.
+    """The elements of arrays, or consecutive values, from pieces of a file.
 
     Args:
         pieces: The bytes.
-        longest: Bytes that an element may have: one that does not end must not fill the memory.
-        report: Takes the byte where the text first is not UTF-8.
+        longest: Maximum bytes of an element: one that does not end must not fill the memory.
+        report: Called with the first byte that is not UTF-8.
     """
 
     def __init__(self, pieces: Iterator[bytes], *, longest: int, report: Report) -> None:
@@ -203,7 +203,7 @@ class JsonElements:
             elif letter == "]" and opened is not None:
                 opened = None
             elif letter in ",]" and opened is None:
-                yield JsonValue(place, None, f"a {letter!r} stands where none can; it is skipped")
+                yield JsonValue(place, None, f"a {letter!r} is misplaced; it is skipped")
             elif letter != ",":
                 yield self._value(place)
                 continue
@@ -218,14 +218,14 @@ class JsonElements:
                 value, end = json.JSONDecoder().raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as failure:
                 if not (self._is_cut(failure) and self._more()):
-                    # Neither nesting without end nor a number without end is the decoder's own error.
+                    # The decoder has no error of its own for endless nesting or an endless number.
                     deep = isinstance(failure, RecursionError)
                     other = "it is nested too deeply" if deep else "a number is too long"
                     error = f"a value is not JSON ({getattr(failure, 'msg', other)}); not counted"
                     break
                 continue
             letters = self._text[self._at : end]
-            # A number that reaches the end of what was read may go on.
+            # A number at the end of the buffer may continue.
             if end < len(self._text) or not self._more():
                 self._at += len(letters)
                 text = self._decoder.decode(letters, place)
@@ -234,13 +234,13 @@ class JsonElements:
         return JsonValue(place, None, error)
 
     def _is_cut(self, failure: Exception) -> bool:
-        """Whether more text could make a value of it."""
+        """Whether more text could complete the value."""
         return isinstance(failure, json.JSONDecodeError) and (
             failure.pos >= len(self._text) - _LONGEST_WORD or failure.msg.startswith("Unterminated string")
         )
 
     def _skip(self) -> None:
-        """Go on to the comma or bracket that ends a damaged element."""
+        """Skip to the comma or bracket that ends a damaged element."""
         depth, in_string, first = 0, False, self._text[self._at]
         while letter := self._search(_IN_STRING if in_string else _OUTSIDE):
             if not in_string and depth <= 0 and (letter == "," or (letter == "]" and depth == 0)):
@@ -249,7 +249,7 @@ class JsonElements:
             if letter == "\\":
                 self._at += self._at < len(self._text) or self._more()
             elif letter == "\n":
-                # A string has lost its end: go on to a line that begins as the damaged element did.
+                # The string is not closed: skip to a line that begins like the damaged element.
                 while self._search(_NOT_BLANK) not in (first, "") and self._search(_LINE_END):
                     self._at += 1
                 return
@@ -259,7 +259,7 @@ class JsonElements:
                 depth += (letter in "{[") - (letter in "}]")
 
     def _search(self, pattern: re.Pattern[str]) -> str:
-        """Go on to what is looked for, and give its letter; empty at the end."""
+        """Advance to the next match and return its letter; empty at the end."""
         while (match := pattern.search(self._text, self._at)) is None:
             self._at = len(self._text)
             if not self._more():
@@ -268,7 +268,7 @@ class JsonElements:
         return match[0]
 
     def _more(self) -> bool:
-        """Read as much again as is held, so that an element is begun anew a few times only."""
+        """Double the buffer, so that an element is decoded again only a few times."""
         parts, size = [self._text[self._at :]], 0
         while size <= len(parts[0]) and (piece := next(self._pieces, None)) is not None:
             parts.append(piece.decode("latin-1"))

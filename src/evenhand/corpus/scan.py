@@ -48,14 +48,14 @@ from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 STAGE = "count"
 COUNTER = 4
-"""The version of what a shard holds: raised when finished shards can no longer be added to new ones."""
+"""The version of a shard's contents: raised when finished shards can no longer be added to new ones."""
 _CLUSTERS: Mapping[ClusterUnit | None, str] = {
     None: "documents: records, texts between empty lines, or lines where a file has no empty line",
     "document": "documents: records, or texts between empty lines",
     "line": "lines of running text, records of tables",
     "file": "files",
 }
-"""What intervals take as independent."""
+"""The observations that intervals treat as independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,18 @@ class CorpusScan:
     counting: CountingMode
     options: CorpusOptions
     problems: tuple[ReadProblem, ...]
-    """Found before counting: in the paths and in the term files."""
+    """Problems found before counting: in the paths and in the term files."""
     notes: tuple[str, ...]
     identity: Mapping[str, Json]
     folder: Path
 
     @property
     def workers(self) -> int:
-        """Shards counted at a time."""
+        """The number of shards counted in parallel."""
         return self.options["workers"] or os.cpu_count() or 1
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """A summary of the run, to show before it starts."""
         size = sum(source.size for source in self.sources)
         emotions, groups = self.task.terms.size
         corpora = dict.fromkeys(source.corpus for source in self.sources)
@@ -92,7 +92,7 @@ class CorpusScan:
                 f"terms   {emotions:,} for {format_count(len(self.task.terms.emotions), 'emotion')}, "
                 f"{groups:,} for {format_count(len(self.task.terms.groups), 'group')}",
                 f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
-                f"apart   {_CLUSTERS[self.task.cluster]}",
+                f"cluster {_CLUSTERS[self.task.cluster]}",
                 f"engine  {self.options['engine']}, {format_count(self.workers, 'worker')}; plain text takes "
                 f"about {max(1, round(size / 4e8 / self.workers)):,} s",
                 f"folder  {self.folder}",
@@ -101,7 +101,7 @@ class CorpusScan:
         )
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Count what is not counted yet, then write tables and report."""
+        """Count the remaining shards, then write tables and report."""
         with RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"]) as folder:
             self._begin(folder)
             with run_stage(folder, STAGE) as record:
@@ -137,7 +137,7 @@ class CorpusScan:
         left = [shard for shard in self.shards if not folder.has_shard(TABLES[-1], shard.key)]
         total = sum(shard.size for shard in self.shards)
         if left and self.options["engine"] == "local":
-            with progress.step("compiling the counter (once an installation)", None):
+            with progress.step("compiling the counter (once per installation)", None):
                 compile_kernel(self.task.vocabulary(), self.task.config)
         with progress.step("counting", max(1, total >> 20)) as advance:
             advance((total - sum(shard.size for shard in left)) >> 20)
@@ -195,7 +195,7 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     lists = options["terms"]
     terms = load_terms([lists] if isinstance(lists, Path | str) else lists) if lists else builtin_terms()
     counting = options["counting"] or ("distinct" if is_paper else "flag")
-    # The paper counted rows of tables whole, and sentences of running text.
+    # The paper counted whole rows of tables, and sentences of running text.
     has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
     unit = options["unit"] or ("document" if is_paper and has_rows else "sentence")
     cluster, seed = options["cluster"], options["seed"]
@@ -205,7 +205,7 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
         is_distinct=counting == "distinct",
         samples=options["samples"],
     )
-    lost = find_unmatchable(terms, way.rule)
+    unmatchable = find_unmatchable(terms, way.rule)
     identity: dict[str, Json] = {
         "command": "corpus",
         "inputs": [source.identity() for source in sources],
@@ -221,19 +221,19 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     }
     name = next(iter(dict.fromkeys(source.corpus for source in sources)))
     out = options["out"]
-    # The paper's list is taken as published: terms of two groups belong to it.
-    of_terms = () if is_paper else terms.problems
+    # The paper's list is used as published, with its terms of two groups.
+    term_problems = () if is_paper else terms.problems
     notes = [str(problem) for problem in terms.problems] if is_paper else []
-    if lost:
-        terms_lost = f"{format_count(len(lost), 'term')} cannot be found under the rule {way.rule!r}"
-        notes.append(f"{terms_lost}, such as {lost[0]!r}")
+    if unmatchable:
+        problem = f"{format_count(len(unmatchable), 'term')} cannot be found under the rule {way.rule!r}"
+        notes.append(f"{problem}, such as {unmatchable[0]!r}")
     return CorpusScan(
         sources=tuple(sources),
         shards=tuple(plan_shards(sources, way)),
         task=ScanTask(terms, way, options["text"], seed, cluster),
         counting=counting,
         options=options,
-        problems=(*missing, *of_terms),
+        problems=(*missing, *term_problems),
         notes=tuple(notes),
         identity=identity,
         folder=Path(out) if out else default_folder("corpus", name, identity),
@@ -253,7 +253,7 @@ def _facts(total: CorpusTotal) -> dict[str, Json]:
 
 
 def describe_speed(totals: Collection[CorpusTotal], seconds: float) -> dict[str, Json]:
-    """Where the time went, and which stage was the limit."""
+    """The time spent in each stage, and the stage that limited the speed."""
     values = sum((total.values for total in totals), Counter[str]())
     reading, counting, waiting = (
         values[f"clock.{name}"] / 1e6 for name in ("reading", "counting", "waiting")

@@ -1,12 +1,12 @@
-"""One pass over bytes: words are found 64 bytes at a time, and only those that may be terms are looked at.
+"""One pass over bytes: finds words 64 bytes at a time, and looks up only those that may be terms.
 
 A stretch of bytes is *indexed* (where words begin and end, where units end), its words are *filtered* by a
-hash without a branch, and the few that pass are *counted* in order: looked up, and added to the set of
-categories of their unit, which the document notes at the unit's end. No Python object is made for a
-word. The rule is in `tokenisation.py`, a slow twin in the tests.
+branch-free hash, and the few that pass are *counted* in order: looked up, and added to the category set of
+their unit, which is recorded for the document at the unit's end. No Python object is created per word.
+`tokenisation.py` states the rule; the tests hold a slow reference implementation.
 
-Compiled code is kept in ``__pycache__`` (or where ``NUMBA_CACHE_DIR`` says), so that only the first run of
-an installation compiles; `scanner.py` removes it when one of the files it was made from has changed.
+Compiled code is cached in ``__pycache__`` (or in ``NUMBA_CACHE_DIR``), so only the first run of an
+installation compiles; `scanner.py` removes it when one of its source files changes.
 """
 
 from __future__ import annotations
@@ -40,15 +40,7 @@ from evenhand.corpus.letters import (
     word_mask,
     zero_continuation_mask,
 )
-from evenhand.corpus.term_matcher import (
-    BITS,
-    FILTER_BITS,
-    I64,
-    SECOND,
-    SINGLE,
-    U64,
-    Bytes,
-)
+from evenhand.corpus.term_matcher import BITS, FILTER_BITS, I64, SECOND, SINGLE, U64, Bytes
 from evenhand.corpus.unit_counts import (
     AT_EMPTY_LINE,
     AT_FILE_END,
@@ -62,8 +54,8 @@ from evenhand.corpus.unit_counts import (
     settle_document,
 )
 
-# numba gives these functions their types when it compiles them; a call inside a loop over words costs more
-# than the work it would name, so that they are long and take many arguments.
+# numba infers the types when it compiles; a call inside a loop over words costs more than the work it would
+# do, so these functions are long and take many arguments.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
 # ruff: noqa: C901, PLR0913, PLR0915
 
@@ -84,27 +76,27 @@ _KEPT_BITS = np.array([(1 << size) - 1 for size in range(65)], dtype=np.uint64)
 
 
 class _StretchIndex(NamedTuple):
-    """Where the words and units of a stretch are. Places in the whole data: a record is never cut."""
+    """The words and units of a stretch, as places in the whole data: a record is never cut."""
 
     edges: I64
-    """Where words begin and end, in turn."""
+    """The starts and ends of words, alternating."""
     bounds: I64
-    """Where units end."""
+    """The ends of units."""
     words_before: I64
     """Words before each of the bounds."""
     chosen: npt.NDArray[np.int32]
     """The words that may be terms."""
     high_blocks: I64
-    """Which blocks hold bytes beyond ASCII."""
+    """Which blocks hold non-ASCII bytes."""
     carry: U64
-    """Of the last block: whether it ends in a word, and in the bytes of a quote or dash."""
+    """Whether the last block ends within a word, and within the bytes of a quote or dash."""
     scratch: Bytes
     """A folded word."""
 
 
 @njit(cache=True, nogil=True)
 def index_words(data, first, last, end, unit, records, at_line_start, pending, words, index):
-    """Where the words and units of a stretch begin and end: the number of edges of words."""
+    """Find where the words and units of a stretch begin and end; return the number of word edges."""
     edges, bounds, words_before = index.edges, index.bounds, index.words_before
     high_blocks, carry = index.high_blocks, index.carry
     base = data.ctypes.data
@@ -123,7 +115,7 @@ def index_words(data, first, last, end, unit, records, at_line_start, pending, w
         elif unit == 3:
             bound = ZERO
         if high:
-            # U+2000 to U+203F, quotes and dashes above all, is E2 80 xx and separates: no need to decode it.
+            # U+2000 to U+203F, mostly quotes and dashes, is E2 80 xx and separates words: no need to decode.
             second = zero_continuation_mask(base + block) >> ONE
             third = continuation_mask(base + block) >> _TWO
             after, later = data[block + 64], data[block + 65]
@@ -154,7 +146,7 @@ def index_words(data, first, last, end, unit, records, at_line_start, pending, w
         n_before = n_edges
         rest = edge
         n_edges += count_bits(edge)
-        # Sixteen without asking: writing a few too many costs less than a wrong guess when to stop.
+        # Always write sixteen: a few too many cost less than a mispredicted branch.
         for i in range(16):
             edges[n_before + i] = block + count_trailing_zeros(rest)
             rest &= rest - ONE
@@ -169,7 +161,7 @@ def index_words(data, first, last, end, unit, records, at_line_start, pending, w
             bound &= bound - ONE
             if unit != 2 or data[place] == 255 or is_empty_line(data, place, at_line_start):
                 bounds[n_bounds] = place
-                # A word has two edges; none goes on at the end of a unit.
+                # A word has two edges; no word crosses the end of a unit.
                 words_before[n_bounds] = words + ((n_before + count_bits(edge & _KEPT_BITS[at + 1])) >> 1)
                 n_bounds += 1
     carry[0], carry[1] = was_word, punctuation
@@ -179,7 +171,7 @@ def index_words(data, first, last, end, unit, records, at_line_start, pending, w
 
 @njit(cache=True, nogil=True)
 def filter_candidates(data, first, n_words, pending, index, filter_):
-    """Choose the words that may be terms, or hold bytes beyond ASCII: no branch, so none is mispredicted."""
+    """Choose the words that may be terms or hold non-ASCII bytes, without a branch to mispredict."""
     edges, high_blocks, chosen = index.edges, index.high_blocks, index.chosen
     base = data.ctypes.data
     n_chosen = np.int64(0)
@@ -195,7 +187,7 @@ def filter_candidates(data, first, n_words, pending, index, filter_):
         passes = np.int64((filter_[place >> _SIX] >> (place & _S63)) & ONE)
         if has_high_block:
             passes |= high_blocks[(start - first) >> 6] | high_blocks[(stop - 1 - first) >> 6]
-            # A longer run may hold bytes beyond ASCII between its first and last block.
+            # A longer run may hold non-ASCII bytes between its first and last block.
             passes |= np.int64(stop - start > 64)
         chosen[n_chosen] = i
         n_chosen += passes
@@ -211,13 +203,13 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
         end: A place between two words, or the end of the data.
         stop: The end of the data.
         offset: The place of ``data[0]`` in its file.
-        chunk: A number for this call, by which samples are found again.
+        chunk: The number of this call, which locates its samples.
         matcher: The terms.
-        tally: What is counted so far; changed in place.
+        tally: The counts so far; updated in place.
         unit: SENTENCE, LINE, DOCUMENT or RECORD.
         records: Whether byte 0xFF ends a unit.
         document_end: Where a document ends, such as `unit_counts.AT_EMPTY_LINE`.
-        distinct: Whether distinct terms are counted besides flags.
+        distinct: Whether to count distinct terms in addition to flags.
         key: Seeds the samples of this file.
     """
     state = tally.state[0]
@@ -260,8 +252,8 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
 
 @njit(cache=True, nogil=True)
 def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, document_end, distinct, key):
-    """Look the chosen words up, in order, and end the units that hold them."""
-    # Arrays are taken out of their tuples before the loop: each time counts references.
+    """Look up the chosen words in order, and end the units that hold them."""
+    # Unpack the arrays before the loop: each access through a tuple counts references.
     edges, bounds, words_before, chosen = index.edges, index.bounds, index.words_before, index.chosen
     slots, entries, spelling = matcher.slots, matcher.entries, matcher.spelling
     term_seen, hits, noted, ended = tally.term_seen, tally.hits, tally.noted, tally.ended
@@ -269,7 +261,7 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
     base, state, dense = data.ctypes.data, tally.state[0], is_dense(matcher.sizes)
     priorities, samples, worst, seen = tally.priority, tally.sample, tally.worst, tally.category_seen
     by_hits, has_samples = distinct or not dense, priorities.shape[1] > 0
-    felt = (ONE << np.uint64(sizes[0])) - ONE
+    emotion_bits = (ONE << np.uint64(sizes[0])) - ONE
     mask, n_hits, stamp, unit_start = np.uint64(state.mask), state.hits, state.unit, state.unit_start
     at_bound, next_bound, n_noted = 0, bounds[0], state.noted
     is_any_line, counts_sets = document_end != AT_EMPTY_LINE, np.int64(dense)
@@ -280,7 +272,7 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
             if words_before[at_bound] - state.unit_first + state.extra > 0:
                 state.units += 1
                 # Distinct terms and samples need an emotion.
-                if mask & felt if dense else n_hits:
+                if mask & emotion_bits if dense else n_hits:
                     if n_hits:
                         state.hits, state.unit, state.noted = n_hits, stamp, n_noted
                         add_hits(matcher, tally, distinct)
@@ -291,11 +283,11 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
                 n_hits, stamp = 0, stamp + 1
                 state.document_key = fingerprint(state.document_key, base, unit_start, next_bound)
                 state.document_units += 1
-                # Written whether it is kept or not: a branch would often be guessed wrong.
+                # Written even if it is not kept: a branch would often be mispredicted.
                 noted[n_noted] = mask
                 n_noted += np.int64(mask != ZERO) & counts_sets
-                state.with_group += np.int64(mask > felt) & counts_sets
-            # Nearly every line that is not empty fails the first question.
+                state.with_group += np.int64(mask > emotion_bits) & counts_sets
+            # Nearly every non-empty line fails the first test.
             may_end = (data[next_bound] == last_byte) & ((data[next_bound - 1] <= 32) | is_any_line)
             if (may_end and state.document_units) or n_noted >= state.document_first + LONG:
                 state.noted = n_noted

@@ -1,4 +1,4 @@
-"""Feeds the kernel: cuts a stream of bytes where no word or term is lost, and keeps the samples' texts."""
+"""Feeds the kernel: cuts a stream of bytes without losing words or terms, and keeps the sampled texts."""
 
 from __future__ import annotations
 
@@ -16,24 +16,18 @@ import numpy as np
 from evenhand.corpus import counts, letters, scan_kernel, unit_counts
 from evenhand.corpus.counts import BlockLayout, UnitCounts
 from evenhand.corpus.term_matcher import Bytes, TermVocabulary
-from evenhand.corpus.tokenisation import (
-    PAPER_DELETED,
-    PAPER_STOP,
-    RECORD_END,
-    CountingUnit,
-    WordRule,
-)
+from evenhand.corpus.tokenisation import PAPER_DELETED, PAPER_STOP, RECORD_END, CountingUnit, WordRule
 from evenhand.store.atomic_writes import write_text
 
 _NO_PRIORITY = (1 << 64) - 1
 _SAMPLE_BYTES = 600
 _NEWLINE = 0x0A
 BLOCKS = 1024
-"""Blocks of documents: the width of an interval is then known to about 2 % (1 in the root of 2 x 1023)."""
+"""Blocks of documents: the relative error of an interval's width is about 2 % (1 / sqrt(2 x 1023))."""
 _BLOCK_CELLS, _FEWEST_BLOCKS = 1 << 21, 32
-"""Cells that all blocks may have (16 MiB): with thousands of groups there are fewer blocks."""
+"""Maximum cells of all blocks (16 MiB): with thousands of groups there are fewer blocks."""
 _DOCUMENTS_NOTED = 4096
-"""Documents that are moved into blocks at a time."""
+"""Documents moved into blocks at a time."""
 
 _IS_DELETED = np.zeros(256, dtype=np.bool_)
 _IS_DELETED[np.frombuffer(PAPER_DELETED, dtype=np.uint8)] = True
@@ -45,7 +39,7 @@ DocumentEnd = Literal["record", "empty line", "line", "file"]
 """What ends a document: a record of a table or dump; in running text an empty line, a line or the file."""
 UNITS: tuple[CountingUnit, ...] = get_args(CountingUnit)
 DOCUMENT_ENDS: tuple[DocumentEnd, ...] = get_args(DocumentEnd)
-"""The kernel and the tables of shards know both by their places."""
+"""The kernel and the tables of shards refer to both by index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +49,7 @@ class CountingConfig:
     unit: CountingUnit = "sentence"
     rule: WordRule = "words"
     is_distinct: bool = False
-    """Count distinct target terms besides flags."""
+    """Count distinct target terms in addition to flags."""
     samples: int = 0
     """Texts kept for each cell."""
     blocks: int = BLOCKS
@@ -63,7 +57,7 @@ class CountingConfig:
 
 
 class SampledText(NamedTuple):
-    """A unit behind a cell; the lowest priorities of all shards are the sample."""
+    """A unit counted in a cell; the lowest priorities of all shards form the sample."""
 
     cell: int
     priority: int
@@ -79,7 +73,7 @@ class _Stretch(NamedTuple):
 
 
 class OffsetMap:
-    """The bytes of a file without those the paper deletes; the last of them are kept, to find places again.
+    """Deletes the paper's bytes from a file, and maps places in the rest back to the file.
 
     Args:
         start: The place of the first byte in the file.
@@ -90,19 +84,19 @@ class OffsetMap:
         self._shortened, self._original = start, start
 
     def delete_bytes(self, data: bytes) -> bytes:
-        """The bytes that are left."""
-        left = data.translate(None, PAPER_DELETED)
+        """The bytes that remain."""
+        rest = data.translate(None, PAPER_DELETED)
         self._stretches.append(_Stretch(self._shortened, self._original, data))
-        self._shortened, self._original = self._shortened + len(left), self._original + len(data)
-        return left
+        self._shortened, self._original = self._shortened + len(rest), self._original + len(data)
+        return rest
 
     def forget(self, before: int) -> None:
-        """Let go of what no place that will be asked for lies in."""
+        """Drop the stretches before the one that holds a place; earlier places can then not be mapped."""
         while len(self._stretches) > 1 and self._stretches[1].shortened <= before:
             self._stretches.popleft()
 
     def to_original(self, place: int) -> int:
-        """Where the byte at a place of the shortened text stands in the file."""
+        """The place in the file of the byte at a place in the shortened text."""
         stretch = next(part for part in reversed(self._stretches) if part.shortened <= place)
         places = np.flatnonzero(~_IS_DELETED[np.frombuffer(stretch.data, dtype=np.uint8)])
         within = place - stretch.shortened
@@ -138,20 +132,20 @@ class Scanner:
         ending = document_end or ("record" if is_records else "empty line")
         self._document_end = DOCUMENT_ENDS.index(ending)
         if ending == "file":
-            # A file may be counted in several shards, which must meet in one block.
+            # A file may be counted in several shards, which must use the same block.
             self._tally.state["document_block"] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
         self._offset_map = OffsetMap(start)
         self._places: Sequence[int] = ()
         self.first_bad_byte: int | None = None
-        """Where the text first is not UTF-8."""
+        """The place of the first byte that is not UTF-8."""
         self._rest, self._pending, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
         self._unit = scan_kernel.RECORD if is_whole else UNITS.index(way.unit)
 
     def feed(self, data: bytes | memoryview, places: Sequence[int] = ()) -> None:
-        """Count more bytes; what may belong to a word or term that goes on is kept for later.
+        """Count more bytes; the end is kept for the next call if a word or term may continue there.
 
         Args:
             data: Running text, or whole records.
@@ -161,7 +155,7 @@ class Scanner:
         self._scan(self._apply_paper_rule(data), is_last=False)
 
     def finish(self) -> UnitCounts:
-        """The counts, when the stream has ended."""
+        """The counts, after the end of the stream."""
         self._scan(self._apply_paper_rule(b"", is_last=True), is_last=True)
         units, words, documents, with_group = (
             int(self._tally.state[name][0]) for name in ("units", "words", "documents", "with_group")
@@ -178,11 +172,11 @@ class Scanner:
 
     @property
     def bad_bytes(self) -> int:
-        """How many bytes are not UTF-8."""
+        """The number of bytes that are not UTF-8."""
         return int(self._tally.state["bad_bytes"][0])
 
     def _apply_paper_rule(self, data: bytes | memoryview, *, is_last: bool = False) -> bytes | memoryview:
-        """The bytes to count; under the paper's rule a stop at the very end waits for what follows it."""
+        """The bytes to count; under the paper's rule, a stop at the end waits for the next byte."""
         if self._config.rule == "words":
             return data
         data = self._pending + bytes(data)
@@ -190,7 +184,7 @@ class Scanner:
         self._pending = data[len(data) - keep :]
         self._offset_map.forget(self._offset)
         data = data[: len(data) - keep]
-        # Stops of sentences become line ends before they are deleted.
+        # Turn the stops of sentences into line ends before stops are deleted.
         return self._offset_map.delete_bytes(
             PAPER_STOP.sub(b"\n", data) if self._config.unit == "sentence" else data
         )
@@ -218,7 +212,7 @@ class Scanner:
         self._offset, self._chunk = self._offset + end, self._chunk + 1
 
     def _fill_buffer(self, data: bytes | memoryview) -> Bytes:
-        """What was left over, the data, and the zeros the kernel needs after them, in one array."""
+        """The rest of earlier data, the new data, and the zeros the kernel needs after them, in one array."""
         middle, stop = len(self._rest), len(self._rest) + len(data)
         if self._buffer.size < stop + scan_kernel.PADDING:
             self._buffer = np.empty(stop + stop // 4 + scan_kernel.PADDING, dtype=np.uint8)
@@ -238,7 +232,7 @@ class Scanner:
         return begin
 
     def _cut(self, buffer: Bytes, stop: int) -> int:
-        """A place up to which the data can be counted now."""
+        """The place up to which the data can be counted now."""
         end = letters.find_after_last(buffer, stop, RECORD_END if self._is_records else _NEWLINE)
         margin = int(self._vocabulary.sizes[4])
         latest = stop - margin - 8
@@ -246,7 +240,7 @@ class Scanner:
             return int(end)
         place = int(letters.place_between_words(buffer, latest, self._vocabulary))
         if place < 0 and latest > 4 * margin:
-            # One word fills everything: count it here, and skip what follows of it.
+            # One word fills the buffer: count it here, and skip the rest of it.
             self._is_inside = True
             while buffer[latest] & 0xC0 == 0x80:
                 latest -= 1
@@ -254,9 +248,9 @@ class Scanner:
         return max(place, 0)
 
     def _keep_texts(self, data: Bytes) -> None:
-        own = self._tally
-        for cell, rank in np.argwhere(own.sample[:, :, 0] == self._chunk).tolist():
-            _, first, last = own.sample[cell, rank].tolist()
+        tally = self._tally
+        for cell, rank in np.argwhere(tally.sample[:, :, 0] == self._chunk).tolist():
+            _, first, last = tally.sample[cell, rank].tolist()
             first = max(first, 0)
             piece = data[first : min(last + 1, first + _SAMPLE_BYTES)].tobytes()
             text = " ".join(piece.rstrip(b"\xff").decode("utf-8", "replace").split())
@@ -265,7 +259,7 @@ class Scanner:
 
     def _place(self, data: Bytes, begin: int) -> int:
         if self._places:
-            # Records are never cut, so that those before this one are all in the data.
+            # Records are never cut, so all records before this one are in the data.
             return self._places[int(np.count_nonzero(data[:begin] == RECORD_END))]
         return self._in_file(self._offset + begin)
 
@@ -274,7 +268,7 @@ class Scanner:
 
 
 def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -> counts.KernelTally:
-    """Zeros to count into."""
+    """An empty tally."""
     emotions, groups, axes = (int(size) for size in vocabulary.sizes[:3])
     pairs = emotions * (groups + 1)
     width = BlockLayout(emotions, groups, axes).size
@@ -296,7 +290,7 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
 
 
 def block_rows(width: int, way: CountingConfig) -> int:
-    """How many blocks of that many columns are kept; a power of two."""
+    """The number of blocks to keep, each of that many columns; a power of two."""
     rows = way.blocks
     while rows > _FEWEST_BLOCKS and rows * width > _BLOCK_CELLS:
         rows //= 2
@@ -304,7 +298,7 @@ def block_rows(width: int, way: CountingConfig) -> int:
 
 
 def compile_kernel(vocabulary: TermVocabulary, way: CountingConfig) -> None:
-    """Compile the kernel, or load what was compiled before: seconds once, then a moment."""
+    """Compile the kernel, which takes seconds, or load the cached code, which is fast."""
     scanner = Scanner(vocabulary, way)
     scanner.feed(b"a line\nand another")
     scanner.finish()
@@ -312,13 +306,13 @@ def compile_kernel(vocabulary: TermVocabulary, way: CountingConfig) -> None:
 
 @cache
 def remove_stale_code() -> None:
-    """Remove what was compiled from other sources than today's; looked at once a process.
+    """Remove code that was compiled from other sources than the current ones; checked once per process.
 
-    numba keeps what it compiled beside a file and looks at that file alone, while the kernel is compiled from
-    several: after an edit of another one it would go on with the old code.
+    numba caches compiled code next to a file and checks that file only, but the kernel is compiled from
+    several: after an edit to another one, numba would still run the old code.
     """
     folder = Path(scan_kernel.scan_bytes.stats.cache_path or "")
-    # Where nothing can be written nothing was kept, or it was kept for this very installation.
+    # If the folder is not writable, it holds no cached code, or code of this very installation.
     with contextlib.suppress(OSError):
         remove_stale_in(folder, sources_digest(Path(scan_kernel.__file__).parent))
 
@@ -332,7 +326,7 @@ def sources_digest(folder: Path) -> str:
 
 
 def remove_stale_in(folder: Path, digest: str) -> bool:
-    """Whether compiled code of another digest was removed from a folder, which then gets this digest."""
+    """Remove compiled code of another digest from a folder and stamp it with this one; whether it had to."""
     stamp = folder / _STAMP
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
         return False

@@ -1,4 +1,4 @@
-"""Shards: pieces of a corpus that are counted apart and added up; a finished one is never counted again."""
+"""Shards: pieces of a corpus, counted separately and added up; a finished one is never counted again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, op
 
 _LISTED = 100
 SHARD_BYTES = 64 << 20
-"""Plain text and JSONL is cut into pieces of about this size, at line ends."""
+"""Plain text and JSONL are cut into pieces of about this size, at line ends."""
 _COUNT_SCHEMA = {"name": pl.String, "value": pl.Int64}
 _SAMPLE_SCHEMA = {
     "cell": pl.Int64,
@@ -50,7 +50,7 @@ _SAMPLE_SCHEMA = {
 TABLES = ("problems", "samples", "blocks", "counts")
 """The tables of a shard; the last one marks it as finished."""
 WITH_GROUP = "axes"
-"""The row of units that name a group. In older shards several rows have this name: the last is meant."""
+"""The row of units that name a group. In older shards several rows have this name: the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class CorpusShard:
 
     @property
     def key(self) -> str:
-        """A name that follows from the input alone."""
-        of = self.source
-        text = f"{of.corpus}|{of.path}|{of.size}|{of.version}|{self.start}"
+        """A name derived from the input alone."""
+        source = self.source
+        text = f"{source.corpus}|{source.path}|{source.size}|{source.version}|{self.start}"
         return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
 
     @property
@@ -83,7 +83,7 @@ class ScanTask:
     column: str | None = None
     seed: int = 0
     cluster: ClusterUnit | None = None
-    """What is independent of each other; null: documents, or lines of text that has no empty line."""
+    """The independent observations; null: documents, or lines of text that has no empty line."""
 
     @property
     def layout(self) -> BlockLayout:
@@ -91,12 +91,12 @@ class ScanTask:
         return BlockLayout(len(self.terms.emotions), len(self.terms.groups), len(self.terms.axes))
 
     def vocabulary(self) -> TermVocabulary:
-        """The terms, ready for the kernel."""
+        """The terms as arrays for the kernel."""
         return build_vocabulary(self.terms, self.config.rule)
 
 
 def plan_shards(sources: Sequence[TextSource], way: CountingConfig) -> list[CorpusShard]:
-    """The shards of a corpus, in a fixed order that follows from the inputs alone."""
+    """The shards of a corpus, in a fixed order derived from the inputs alone."""
     shards = []
     for source in sources:
         if source.size <= SHARD_BYTES or not _can_be_cut(source, way):
@@ -111,19 +111,19 @@ def _can_be_cut(source: TextSource, way: CountingConfig) -> bool:
     if source.packing or source.is_url:
         return False
     if source.format == "text":
-        # A document of running text may reach over any number of lines.
+        # A document of running text may span any number of lines.
         return way.unit != "document"
     return source.format == "jsonl" and holds_lines(source)
 
 
 class ShardProblems:
-    """What was wrong in a file: the first of it, and how much more there was."""
+    """The problems of a file: the first ones, and the number of further ones."""
 
     def __init__(self, file: str) -> None:
         self._file, self._first, self._more = file, list[ReadProblem](), 0
 
     def add(self, problem: ReadProblem) -> None:
-        """Note a problem."""
+        """Add a problem."""
         if len(self._first) < _LISTED:
             self._first.append(problem)
         else:
@@ -133,17 +133,17 @@ class ShardProblems:
         """The problems, at most a hundred and one."""
         if not self._more:
             return tuple(self._first)
-        return (*self._first, ReadProblem(self._file, None, f"{self._more:,} more problems of this file"))
+        return (*self._first, ReadProblem(self._file, None, f"{self._more:,} more problems in this file"))
 
 
 class ScanStopped(Exception):
-    """Counting was given up because the run ends."""
+    """Counting stopped because the run is ending."""
 
 
 def count_shard(
     shard: CorpusShard, task: ScanTask, vocabulary: TermVocabulary, stop: threading.Event | None = None
 ) -> dict[str, pl.DataFrame]:
-    """The counts of a shard, with its samples and what was wrong in it: a table for each of `TABLES`."""
+    """The counts of a shard, with its samples and problems: a table for each of `TABLES`."""
     source, problems = shard.source, ShardProblems(shard.source.path)
     key = derive_seed(task.seed, "sample", source.corpus, source.path)
     ending = _document_end(shard, task)
@@ -208,12 +208,12 @@ def problem_table(problems: Iterable[ReadProblem]) -> pl.DataFrame:
 
 
 def escape_surrogates(text: str) -> str:
-    """The text with what UTF-8 cannot hold, as names of files may, written out."""
+    """The text with characters that UTF-8 cannot encode, as in file names, written as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
-    """What ends a document of a source; null where its first block, which is not read yet, decides."""
+    """What ends a document of a source; null if that depends on its first block, which is not read yet."""
     if task.cluster == "file":
         return "file"
     if shard.source.format != "text":
@@ -233,14 +233,14 @@ def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
 
 
 def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
-    """The range of a shard moved to starts of documents or lines."""
+    """The range of a shard, moved to the starts of documents or lines."""
     if shard.stop is None:
         return None
-    begin = find_document_start if ending == "empty line" else find_line_start
+    find_start = find_document_start if ending == "empty line" else find_line_start
     try:
         file, _ = open_source(shard.source)
         with file:
-            return begin(file, shard.start), begin(file, shard.stop)
+            return find_start(file, shard.start), find_start(file, shard.stop)
     except READ_ERRORS:
         # The reader meets the same error and reports it.
         return (shard.start, shard.stop)
@@ -252,7 +252,7 @@ CountedShard: TypeAlias = tuple[CorpusShard, Mapping[str, pl.DataFrame]]
 
 
 def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) -> Iterator[CountedShard]:
-    """Each shard with what was counted in it, as they finish, on this machine."""
+    """Each shard with its counts, as it finishes, on this machine."""
     vocabulary, stop = task.vocabulary(), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
         try:
@@ -284,7 +284,7 @@ def run_ray(
 def _finish_jobs(
     shards: Iterable[CorpusShard], submit: Callable[[CorpusShard], Future[Counted]], *, limit: int
 ) -> Iterator[tuple[CorpusShard, Counted]]:
-    """Each shard with the result of its job; only so many are submitted, for a corpus may have a million."""
+    """Each shard with the result of its job; few are submitted at a time, since there may be a million."""
     waiting, running = iter(shards), dict[Future[Counted], CorpusShard]()
     while True:
         while len(running) < limit and (shard := next(waiting, None)) is not None:
@@ -296,7 +296,7 @@ def _finish_jobs(
 
 
 def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str, bytes]:
-    """A shard counted in a Ray worker, as Arrow."""
+    """The tables of a shard as Arrow bytes, counted in a Ray worker."""
     enter_folder(folder)
     written = {}
     for name, table in count_shard(shard, task, task.vocabulary()).items():
@@ -308,7 +308,7 @@ def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str
 
 @dataclass(slots=True)
 class CorpusTotal:
-    """What was counted in a corpus so far; memory does not grow with the number of shards."""
+    """The counts of a corpus so far; memory does not grow with the number of shards."""
 
     blocks: I64
     samples: pl.DataFrame
@@ -316,12 +316,12 @@ class CorpusTotal:
     values: Counter[str] = field(default_factory=Counter)
     """Units, words, bytes and times in microseconds."""
     documents: Counter[str] = field(default_factory=Counter)
-    """By what ended them."""
+    """The number of documents, by what ended them."""
     files: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, task: ScanTask) -> CorpusTotal:
-        """Nothing counted yet."""
+        """An empty total."""
         width = task.layout.size
         blocks = np.zeros((block_rows(width, task.config), width), dtype=np.int64)
         return cls(blocks, pl.DataFrame(schema=_SAMPLE_SCHEMA))

@@ -1,4 +1,4 @@
-"""Term lists: emotions and the groups they are counted with, ours or a user's."""
+"""Term lists: emotions and the groups they are counted with, built in or supplied by a user."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NONE = "(none)"
 """The baseline: units that name no group of the axis."""
 ACCEPTED = (
     '{"emotions": {NAME: [TERM, ..]}, "groups": {AXIS: {NAME: [TERM, ..]}}} as .json or .toml, '
-    "a flat {NAME: [TERM, ..]}, or a text file with one term a line"
+    "a flat {NAME: [TERM, ..]}, or a text file with one term per line"
 )
 
 
@@ -58,7 +58,7 @@ class TermGroup:
 
 @dataclass(frozen=True, slots=True)
 class TermList:
-    """Emotions and groups with their terms, each term once a list."""
+    """Emotions and groups with their terms; a list holds each term once."""
 
     emotions: Mapping[str, tuple[str, ...]]
     groups: tuple[TermGroup, ...]
@@ -71,7 +71,7 @@ class TermList:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many emotion terms and group terms there are."""
+        """The number of emotion terms and of group terms."""
         return sum(map(len, self.emotions.values())), sum(len(group.terms) for group in self.groups)
 
     def write(self, path: Path) -> None:
@@ -83,7 +83,7 @@ class TermList:
         write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     def identity(self) -> dict[str, Json]:
-        """What belongs to a run's identity: the digest of the lists, and their names."""
+        """The terms' part of a run's identity: the digest and the names of the lists."""
         lists: Json = [
             {name: list(terms) for name, terms in self.emotions.items()},
             [[group.axis, group.name, list(group.terms)] for group in self.groups],
@@ -106,7 +106,7 @@ class _Entry:
     data: bytes
 
     def report(self, term: str, reason: str, *, occurrence: int = 1) -> ReadProblem:
-        """What is wrong where the n-th mention of a term begins in the file."""
+        """A problem at the byte where the n-th occurrence of a term begins in the file."""
         quoted = json.dumps(term, ensure_ascii=False).encode()
         needle = quoted if quoted in self.data else term.encode()
         places = [match.start() for match in re.finditer(re.escape(needle), self.data)][:occurrence]
@@ -114,15 +114,15 @@ class _Entry:
 
 
 def builtin_terms() -> TermList:
-    """Our own lists: four emotions, and groups of gender, race and religion."""
+    """The built-in lists: four emotions, and groups of gender, race and religion."""
     return load_terms([asset_path("terms", "emotions.toml"), asset_path("terms", "groups.toml")])
 
 
 def load_terms(sources: Sequence[Path | str], *, needs_both: bool = True) -> TermList:
-    """The terms of one or more files, with what was wrong in them.
+    """The terms of one or more files, with the problems found in them.
 
-    A source is a path, or ``NAME=PATH`` or ``AXIS/NAME=PATH`` for a text file with one term a line. A scan
-    needs emotions and groups; a list that is only lengthened may have one of them.
+    A source is a path, or ``NAME=PATH`` or ``AXIS/NAME=PATH`` for a text file with one term per line. A scan
+    needs both emotions and groups; a list that is only to be expanded may have just one of them.
     """
     entries = [entry for source in sources for entry in _entries(source)]
     lists: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -135,8 +135,8 @@ def load_terms(sources: Sequence[Path | str], *, needs_both: bool = True) -> Ter
     for group in groups:
         if group.name == NONE:
             raise InputError(
-                f"a group of {group.axis!r} is called {NONE!r}",
-                expected="any other name: this one is that of texts that name no group",
+                f"the axis {group.axis!r} has a group named {NONE!r}",
+                expected="any other name: this one stands for texts that name no group",
                 fix="give the group another name",
             )
     for kind, part in (("emotion", emotions), ("group", groups)):
@@ -150,13 +150,13 @@ def load_terms(sources: Sequence[Path | str], *, needs_both: bool = True) -> Ter
 
 
 def find_unmatchable(terms: TermList, rule: WordRule) -> list[str]:
-    """Terms that no text can hold: under the paper's rule those with a separator inside."""
+    """Terms that no text can match: under the paper's rule, those that contain a separator."""
     every = [*terms.emotions.values(), *(group.terms for group in terms.groups)]
     return sorted({term for part in every for term in part if not split_term(term, rule)})
 
 
 def split_term(term: str, rule: WordRule) -> tuple[str, ...]:
-    """The folded words of a term; none where it can never be found.
+    """The folded words of a term; empty if no text can match it.
 
     >>> split_term("Brother-in-law", "words"), split_term("brother-in-law", "paper")
     (('brother', 'in', 'law'), ())
@@ -186,7 +186,7 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
         return
     name = label or path.stem
     axis, _, last = name.rpartition("/")
-    # What follows a # that stands apart is a comment (#metoo is a term).
+    # A # with blanks around it starts a comment (#metoo is a term).
     lines = (_COMMENT.split(line, maxsplit=1)[0].strip() for line in text.splitlines())
     yield _Entry(axis or _axis(last), last, tuple(filter(None, lines)), str(path), data)
 
@@ -218,15 +218,15 @@ def _parse(text: str, path: Path) -> list[tuple[str, str, list[str]]]:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; JSON itself would drop the first of two lists of one name."""
+    """A JSON object; the parser alone would drop the first of two lists of the same name."""
     names = [name for name, _ in pairs]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"the name {twice!r} stands twice")
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"the name {repeated!r} occurs twice")
     return dict(pairs)
 
 
 def _axis(name: str) -> str:
-    """The axis of a list that stands under its name alone; empty for an emotion."""
+    """The axis of a list whose source names none; empty for an emotion."""
     key = name.lower()
     return "" if key in EMOTIONS else AXES.get(key, OTHER_AXIS)
 
@@ -240,20 +240,20 @@ def _key(term: str) -> str:
 
 
 def _find_problems(entries: Iterable[_Entry]) -> list[ReadProblem]:
-    """Lists without terms, terms without a word, and terms that are in a list or in two lists twice.
+    """Lists without terms, terms without a word, and terms that repeat within a list or across lists.
 
-    In an emotion and a group, a shared term links them wherever it occurs.
+    A term shared by an emotion and a group links the two wherever it occurs.
     """
     empty, wordless, repeated, shared = (list[ReadProblem]() for _ in range(4))
     owners: dict[str, tuple[str, str]] = {}
     mentions = Counter[tuple[str, str]]()
     for entry in entries:
         name, terms = entry.name, dict.fromkeys(entry.terms)
-        lost = [term for term in terms if not _key(term)]
-        if len(lost) == len(terms):
+        wordless_terms = [term for term in terms if not _key(term)]
+        if len(wordless_terms) == len(terms):
             empty.append(entry.report(name, f"the list {name!r} has no terms; it is not counted"))
             continue
-        for term in lost:
+        for term in wordless_terms:
             reason = f"{term!r} in {name!r} has no letter or digit; it cannot be found"
             wordless.append(entry.report(term, reason))
         firsts: dict[str, str] = {}
@@ -277,31 +277,31 @@ Name = TypeVar("Name")
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A term list with inflections, and what was added to each list."""
+    """A term list with inflections, and the forms added to each list."""
 
     terms: TermList
     added: Mapping[str, tuple[str, ...]]
-    """By the name of the list."""
+    """Keyed by the name of the list."""
 
 
 def expand_terms(terms: TermList) -> Expansion:
-    """The lists with the inflections of their single words, by lemminflect's dictionary.
+    """The lists with the inflections of their single-word terms, from lemminflect's dictionary.
 
-    A form is added only where the dictionary holds the word (nothing is guessed), and where no other list of
-    its kind has it already. Terms of several words stay as they are.
+    A form is added only if the dictionary has the word (nothing is guessed) and no other list of its kind has
+    the form already. Terms of several words are left unchanged.
     """
     groups = {(group.axis, group.name): group.terms for group in terms.groups}
-    of_emotions, of_groups = _new_forms(terms.emotions), _new_forms(groups)
-    longer = TermList(
-        {name: (*part, *of_emotions[name]) for name, part in terms.emotions.items()},
-        tuple(TermGroup(*key, (*part, *of_groups[key])) for key, part in groups.items()),
+    emotion_forms, group_forms = _new_forms(terms.emotions), _new_forms(groups)
+    expanded = TermList(
+        {name: (*part, *emotion_forms[name]) for name, part in terms.emotions.items()},
+        tuple(TermGroup(*key, (*part, *group_forms[key])) for key, part in groups.items()),
         terms.problems,
     )
-    return Expansion(longer, {**of_emotions, **{name: forms for (_, name), forms in of_groups.items()}})
+    return Expansion(expanded, {**emotion_forms, **{name: forms for (_, name), forms in group_forms.items()}})
 
 
 def _new_forms(lists: Mapping[Name, Sequence[str]]) -> dict[Name, tuple[str, ...]]:
-    """The inflections of each list that no list has."""
+    """For each list, the inflections of its words that no list has yet."""
     taken = {_key(term) for terms in lists.values() for term in terms}
     added: dict[Name, tuple[str, ...]] = {}
     for name, terms in lists.items():
@@ -313,7 +313,7 @@ def _new_forms(lists: Mapping[Name, Sequence[str]]) -> dict[Name, tuple[str, ...
 
 
 def _inflect(word: str) -> list[str]:
-    """The forms of a word that is itself a lemma, in a fixed order."""
+    """The inflections of a word that is itself a lemma, in a fixed order."""
     library = require_library("lemminflect", "adding inflections")
     word, forms = word.lower(), set[str]()
     for part in _PARTS_OF_SPEECH:

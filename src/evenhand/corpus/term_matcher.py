@@ -1,4 +1,4 @@
-"""Terms made ready for the kernel: one hash table of first words, with the rest of longer terms behind it."""
+"""Terms as arrays for the kernel: a hash table of first words that points to the rest of longer terms."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ I64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 DENSE_BITS = 63
-"""Categories up to which the set of a unit is one number; above, they are noted one by one."""
+"""Maximum categories for which a unit's set is one number; with more, they are recorded one by one."""
 FILTER_FACTOR = 0x9E3779B97F4A7C15
 SLOT_FACTOR = 0xC2B2AE3D27D4EB4F
 FILTER_BITS = 17
-"""A filter of 16 KiB: half that size lets a quarter more words of English pass, `with` among them."""
+"""A filter of 16 KiB: half that size would pass a quarter more English words, among them `with`."""
 _BLANK = 0x20
 
 
 HEAD, TAIL, LENGTH, PLACE, SINGLE, BITS, LONGER, SECOND = range(8)
-"""Places in a row of `TermVocabulary.entries`.
+"""The columns of `TermVocabulary.entries`.
 
 The first eight bytes of the word (padded with zeros), its last eight if it is longer (else 0), its length,
-where it begins in `spelling`, the term that is this word alone plus one (else 0), the categories of that term
-as bits, the range of longer terms that begin with it (first, and end in the upper half), and the letters
-their second words begin with, as bits of the letter's lowest six (0 where there are no longer terms).
+where it begins in `spelling`, one plus the number of the term that is this word alone (else 0), that term's
+categories as bits, the range of longer terms that begin with it (first, and end in the upper half), and the
+first letters of their second words, a bit for each value of the lowest six bits (0 without longer terms).
 """
 
 
 class TermVocabulary(NamedTuple):
-    """The terms as arrays, as the kernel reads them. Categories are the emotions, then the groups."""
+    """The terms as arrays for the kernel. Categories are the emotions, then the groups."""
 
     filter: U64
-    """A bit for each hash of a first word's first eight bytes: most words of a text end here."""
+    """A bit for each hash of a first word's first eight bytes: it rejects most words of a text."""
     slots: npt.NDArray[np.int32]
     """First words by hash: a row of `entries`, or -1."""
     entries: U64
-    """A row for each first word, one cache line: see the places below."""
+    """A row for each first word, one cache line; its columns are described above."""
     longer: I64
-    """A row for each longer term: its number, and where in `spelling` its other words, each with a zero byte,
-    begin and end."""
+    """A row for each longer term: its number, and the start and end in `spelling` of its other words, each
+    followed by a zero byte."""
     spelling: Bytes
     term_bits: U64
     categories: I64
@@ -59,7 +59,7 @@ class TermVocabulary(NamedTuple):
     folded: npt.NDArray[np.int32]
     gaps: npt.NDArray[np.int32]
     sizes: I64
-    """Emotions, groups, axes, longest first word in bytes; bytes a term may reach beyond its first word."""
+    """Emotions, groups, axes, longest first word in bytes; bytes a term may extend beyond its first word."""
 
 
 def build_vocabulary(terms: TermList, rule: WordRule) -> TermVocabulary:
@@ -120,12 +120,12 @@ def _owners(terms: TermList, rule: WordRule) -> dict[tuple[str, ...], list[int]]
 
 
 def _spellings(owners: Mapping[tuple[str, ...], object]) -> dict[tuple[bytes, ...], int]:
-    """The bytes of each term: composed and decomposed accents are the same term."""
+    """The encoded words of each term: composed and decomposed accents are the same term."""
     spellings: dict[tuple[bytes, ...], int] = {}
     for number, parts in enumerate(owners):
         for form in ("NFC", "NFD"):
-            again = split_words(unicodedata.normalize(form, " ".join(parts)))
-            spellings.setdefault(tuple(map(_folded_bytes, again)), number)
+            words = split_words(unicodedata.normalize(form, " ".join(parts)))
+            spellings.setdefault(tuple(map(_folded_bytes, words)), number)
     return spellings
 
 
@@ -142,7 +142,7 @@ def _filter(entries: U64) -> U64:
 
 
 def _slots(entries: U64) -> npt.NDArray[np.int32]:
-    """The hash table of first words: where the search for a word begins, the kernel computes the same."""
+    """The hash table of first words; the kernel computes the start of a search in the same way."""
     size = max(16, 1 << (4 * len(entries) - 1).bit_length())
     slots = np.full(size, -1, dtype=np.int32)
     mixed = entries[:, HEAD] ^ (entries[:, TAIL] * np.uint64(SLOT_FACTOR)) ^ entries[:, LENGTH]

@@ -1,4 +1,4 @@
-"""What readers hand over: bytes to count, and where the records in them begin."""
+"""The output of readers: bytes to count, and where the records in them begin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.etree.ElementTree import ParseError, fromstring
 from evenhand.store.text_sources import READ_ERRORS, ReadProblem
 
 BLOCK = 1 << 20
-"""Bytes handed over at a time."""
+"""Bytes that readers pass on at a time."""
 RECORD_END = b"\xff"
 
 Report = Callable[[ReadProblem], None]
@@ -24,7 +24,7 @@ class ByteBlock(NamedTuple):
 
     data: bytes
     places: Sequence[int] = ()
-    """Where each record begins: its byte in the unpacked file, in Parquet the number of its row from 0."""
+    """Where each record begins: its byte in the unpacked file, or in Parquet its row number from 0."""
 
 
 class RecordText(NamedTuple):
@@ -41,9 +41,9 @@ def join_texts(texts: Sequence[RecordText]) -> ByteBlock:
 
 
 def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator[bytes]:
-    """The bytes of a file, or of a range of it, some at a time."""
+    """The bytes of a file, or of a range of it, in pieces."""
     if span is None:
-        # `read` would throw away what it had gathered when a packed file turns out to be cut short.
+        # `read` would discard what it has gathered when a packed file turns out to be truncated.
         read = partial(getattr(file, "read1", file.read), BLOCK)
         yield from map(b"".join, fill_blocks(iter(read, b""), len))
         return
@@ -55,7 +55,7 @@ def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator
 
 
 def fill_blocks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Items of about a mebibyte at a time; those before an error are given before the error is."""
+    """Blocks of items of about a mebibyte; items before an error are yielded before it is raised."""
     block, size = list[Item](), 0
     try:
         for item in items:
@@ -76,12 +76,12 @@ def _encode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        # Half of a surrogate pair, as damaged JSON has it; a question mark would end a sentence.
+        # Half of a surrogate pair, from damaged JSON; a question mark would end a sentence.
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
 
 
 _PAGE, _PAGE_END = re.compile(rb"<page(?=[\s>])"), b"</page>"
-"""Wikitext in a dump is escaped: these stand for pages alone."""
+"""Wikitext in a dump is escaped, so these bytes mark only pages."""
 _ENDLESS: Final = "a page does not end; not counted"
 
 _INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|(?:[^{|]|\|(?!\})|\{(?!\|))*\|\}")
@@ -95,19 +95,18 @@ _FILE = re.compile(
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _OUTSIDE = re.compile(r"\[https?://[^\s\[\]]++([^\[\]\n]*+)\]")
 _MARKS = re.compile(r"'{2,}|^[=*#:;]+\s*|(?<![\s=])\s*+=++$|<[^>\n]{1,100}>", re.MULTILINE)
-"""None of these may go back over what it has read: a page with a thousand things that never close must not
-hold up a run."""
+"""None of these patterns may backtrack: a page with a thousand unclosed elements must not stall a run."""
 
 
 def read_dump_articles(
     pieces: Iterable[bytes], *, longest: int, report: Callable[[int, str], None]
 ) -> Iterator[RecordText]:
-    """The plain text of each article (namespace 0, no redirects), with the byte its page begins at.
+    """The plain text of each article (namespace 0, no redirects), with the byte where its page begins.
 
     Args:
         pieces: The dump.
-        longest: Bytes a page may have: one that does not end must not fill the memory.
-        report: Takes the byte and what is wrong there; the pages after it are read.
+        longest: Maximum bytes of a page: one that does not end must not fill the memory.
+        report: Called with the byte and the problem; the pages after it are still read.
     """
     for place, page in _pages(pieces, longest, report):
         try:
@@ -133,7 +132,7 @@ def plain_text(wikitext: str) -> str:
 
 
 def _without_notes(text: str) -> str:
-    """The text without comments, references and the like; one that never closes is left as it is."""
+    """The text without comments, references and the like; an unclosed one is left as it is."""
     parts, at, place = list[str](), 0, 0
     endless = set[str]()
     while opening := _OPENING.search(text, place):
@@ -152,31 +151,31 @@ def _without_notes(text: str) -> str:
 def _pages(
     pieces: Iterable[bytes], longest: int, report: Callable[[int, str], None]
 ) -> Iterator[tuple[int, bytes]]:
-    """Each page with its tags; one that another begins in, or that is too long, is left out."""
-    held, begin, has_pages = bytearray(), 0, False
+    """Each page with its tags; skips a page in which another begins, or that is too long."""
+    buffer, begin, has_pages = bytearray(), 0, False
     for piece in pieces:
-        searched = max(0, len(held) - len(_PAGE_END))
-        held += piece
-        while (end := held.find(_PAGE_END, searched)) >= 0:
+        search_start = max(0, len(buffer) - len(_PAGE_END))
+        buffer += piece
+        while (end := buffer.find(_PAGE_END, search_start)) >= 0:
             end += len(_PAGE_END)
-            *endless, last = [page.start() for page in _PAGE.finditer(held, 0, end)] or [-1]
+            *endless, last = [page.start() for page in _PAGE.finditer(buffer, 0, end)] or [-1]
             for start in endless:
                 report(begin + start, _ENDLESS)
             if last >= 0:
                 has_pages = True
-                yield begin + last, bytes(held[last:end])
-            del held[:end]
-            begin, searched = begin + end, 0
-        # Nothing before the first page that is open is needed; a tag may be cut by the end of the piece.
-        page = _PAGE.search(held)
-        useless = page.start() if page else max(0, len(held) - len(_PAGE_END))
-        if len(held) - useless > longest:
-            report(begin + useless, f"a page is longer than {longest >> 20} MiB; not counted")
-            later = _PAGE.search(held, useless + 1)
-            has_pages, useless = True, later.start() if later else len(held) - len(_PAGE_END)
-        del held[:useless]
-        begin += useless
-    for page in _PAGE.finditer(held):
+                yield begin + last, bytes(buffer[last:end])
+            del buffer[:end]
+            begin, search_start = begin + end, 0
+        # Keep only the first open page and what follows; the end of the piece may cut a tag.
+        page = _PAGE.search(buffer)
+        excess = page.start() if page else max(0, len(buffer) - len(_PAGE_END))
+        if len(buffer) - excess > longest:
+            report(begin + excess, f"a page is longer than {longest >> 20} MiB; not counted")
+            later = _PAGE.search(buffer, excess + 1)
+            has_pages, excess = True, later.start() if later else len(buffer) - len(_PAGE_END)
+        del buffer[:excess]
+        begin += excess
+    for page in _PAGE.finditer(buffer):
         has_pages = True
         report(begin + page.start(), _ENDLESS)
     if not has_pages:

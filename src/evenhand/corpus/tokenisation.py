@@ -1,19 +1,19 @@
 """The tokenisation rule of corpus counts: what a word is, how words are compared, where a unit ends.
 
 * A *word* is a run of letters, marks and digits of any script (Unicode categories L, M, N) and underscores.
-  Everything else separates: ``king's`` is ``king`` and ``s``, ``well-read`` two words, ``#sad`` is ``sad``.
-  So do marks that only choose the look of a symbol (variation selectors, enclosing marks): they end emoji.
-* Words are compared *folded*, letter by letter: the case-folded letter where that is one letter, else its
-  lower case where that is one, else the letter itself. No accent is dropped.
-* A *term* of several words (``brother-in-law``, ``ma'am``, ``New York``) is found where its words follow each
-  other with a gap of at most `GAP_BYTES` bytes of blanks, tabs, hyphens and apostrophes between them. Every
-  term is found for itself: ``black man`` is found together with ``man``.
+  All else separates words: ``king's`` is ``king`` and ``s``, ``well-read`` is two words, ``#sad`` is ``sad``.
+  So do marks that only change the look of a symbol (variation selectors, enclosing marks), as in emoji.
+* Words are compared *folded*, letter by letter: the case-folded form if that is one letter, else the
+  lower-case form if that is one, else the letter itself. Accents are kept.
+* A *term* of several words (``brother-in-law``, ``ma'am``, ``New York``) matches where its words follow each
+  other, separated by at most `GAP_BYTES` bytes of blanks, tabs, hyphens and apostrophes. Terms match
+  independently of each other: ``black man`` also matches ``man``.
 * A *sentence* ends at a newline, and at ``.``, ``?`` or ``!`` before white space; a *line* at a newline; a
-  *document* at an empty line. The record of a table or dump is a document, and ends all of them.
+  *document* at an empty line. A record of a table or dump is a document, and its end ends all three.
 * A unit without a word is not counted. Bytes that are not UTF-8 separate words, and are reported.
 
-`PAPER` is the rule of the affective-bias paper: some ASCII punctuation and the digits are deleted first, so
-that ``don't`` is ``dont``; terms that hold a separator can then never be found.
+``paper`` is the rule of the affective-bias paper: some ASCII punctuation and all digits are deleted first,
+so ``don't`` becomes ``dont``; terms that contain a separator can then never match.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ WordRule = Literal["words", "paper"]
 CountingUnit = Literal["sentence", "line", "document"]
 CountingMode = Literal["flag", "distinct"]
 ClusterUnit = Literal["document", "line", "file"]
-"""What is taken as independent of each other."""
+"""The observations that intervals treat as independent."""
 
 PAPER_DELETED = b"~!@#$%^&*()_-+={}[]|\\/><'?.,`:;0123456789"
-"""What the paper's released scripts delete before they split words."""
+"""The bytes that the paper's released scripts delete before they split words."""
 GAPS = (" ", "\t", "-", "'", "\u2019", "\u2018", "\u02bc", "\u2010", "\u2011", "\u00a0")
-"""What may stand between two words of a term."""
+"""The characters allowed between two words of a term."""
 GAP_BYTES = 16
 RECORD_END = 0xFF
 """Ends a record in the byte stream; no UTF-8 text holds this byte."""
 
 _LETTERS_END, _LATE_MARKS = 0x40000, range(0xE0000, 0xE0200)
-"""Unicode has no letters, marks or digits elsewhere; asking for every code point would take a second."""
-_OF_SYMBOLS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Variation selectors: the heart of ``\u2764\ufe0fhappy`` must not become a part of the word."""
+"""Unicode has no letters, marks or digits elsewhere; checking every code point would take a second."""
+_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Variation selectors: the heart of ``\u2764\ufe0fhappy`` must not become part of the word."""
 PAPER_STOP = re.compile(rb"[.?!](?=[ \t\r\n\x0b\x0c])")
 
 
 @cache
 def letter_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """The rule for every code point: whether it makes words, and its folded form."""
+    """For every code point, whether it is part of a word, and its folded form."""
     size = sys.maxunicode + 1
     is_word = np.zeros(size, dtype=np.uint8)
     folded = np.arange(size, dtype=np.int32)
@@ -63,7 +63,7 @@ def letter_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
 
 
 def fold_letter(letter: str) -> str:
-    """The form under which a letter is compared; always one letter."""
+    """The form in which a letter is compared; always one letter."""
     for form in (letter.casefold(), letter.lower()):
         if len(form) == 1:
             return form
@@ -71,8 +71,8 @@ def fold_letter(letter: str) -> str:
 
 
 def is_word_letter(letter: str) -> bool:
-    """Whether a letter belongs to words."""
-    if letter in _OF_SYMBOLS:
+    """Whether a letter can be part of a word."""
+    if letter in _SELECTORS:
         return False
     category = unicodedata.category(letter)
     return letter == "_" or (category[0] in "LMN" and category != "Me")

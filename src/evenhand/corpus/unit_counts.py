@@ -8,14 +8,14 @@ from numba import njit
 from evenhand.corpus.letters import FACTOR, KEPT_BITS, MIX, ONE, ZERO, count_trailing_zeros, load_word
 from evenhand.corpus.term_matcher import DENSE_BITS
 
-# numba gives these functions their types when it compiles them.
+# numba infers the types of these functions when it compiles them.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, call-overload, var-annotated"
 # ruff: noqa: C901, PLR0913
 
 AT_RECORD_END, AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END = 0, 1, 2, 3
 """Where a document ends."""
 LONG = 4096
-"""Entries after which a document is known by how it begins, so that it need not be kept whole."""
+"""Entries after which a document is identified by its beginning, so that it need not be kept whole."""
 CELL = np.uint64(1 << 63)
 """Marks an entry that is one column of the blocks, not a set of categories."""
 
@@ -25,7 +25,7 @@ _S29, _S30, _S27, _S31, _S32 = np.uint64(29), np.uint64(30), np.uint64(27), np.u
 
 @njit(cache=True, nogil=True)
 def mix_bits(value):
-    """A uniform 64-bit number for any other (splitmix64)."""
+    """A uniform 64-bit hash of a number (splitmix64)."""
     value = (value ^ (value >> _S30)) * _MIX_A
     value = (value ^ (value >> _S27)) * _MIX_B
     return value ^ (value >> _S31)
@@ -33,7 +33,7 @@ def mix_bits(value):
 
 @njit(cache=True, nogil=True)
 def is_empty_line(data, newline, at_line_start):
-    """Whether nothing but blanks stands in the line that ends here."""
+    """Whether the line that ends here holds only blanks."""
     place = newline - 1
     while place >= 0 and (data[place] == 32 or data[place] == 9 or data[place] == 13):
         place -= 1
@@ -42,7 +42,7 @@ def is_empty_line(data, newline, at_line_start):
 
 @njit(cache=True, nogil=True)
 def fingerprint(key, address, first, last):
-    """The print of a document after one more unit: its first and last bytes and its length."""
+    """The fingerprint of a document after one more unit: the unit's first and last bytes and length."""
     begin = max(first, 0)
     size = min(last - begin, 8)
     head = load_word(address + begin) & KEPT_BITS[size]
@@ -54,7 +54,7 @@ def fingerprint(key, address, first, last):
 
 @njit(cache=True, nogil=True)
 def end_document(state, ended):
-    """Note that the document that is being read ends here."""
+    """Record that the current document ends here."""
     row = ended[state.ended]
     row[0], row[1], row[2] = state.noted, state.document_units, state.document_key
     row[3] = state.document_block
@@ -65,7 +65,7 @@ def end_document(state, ended):
 
 @njit(cache=True, nogil=True)
 def settle_document(state, ends, blocks, noted, ended, sizes, axis):
-    """End a document, or choose the block of a long one, which then need not be kept whole; make room."""
+    """End a document, or choose the block of a long one so that it need not be kept whole; free space."""
     if ends:
         end_document(state, ended)
     if state.document_block < 0 and state.noted - state.document_first >= LONG:
@@ -76,7 +76,7 @@ def settle_document(state, ends, blocks, noted, ended, sizes, axis):
 
 @njit(cache=True, nogil=True)
 def move_into_blocks(state, blocks, noted, ended, sizes, axis):
-    """Add what was noted to the blocks of its documents; a short one that goes on stays noted."""
+    """Add the noted entries to the blocks of their documents; a short unfinished one stays noted."""
     at = 0
     for i in range(state.ended):
         block = ended[i, 3] if ended[i, 3] >= 0 else _hash_block(ended[i, 2], blocks.shape[0])
@@ -102,39 +102,39 @@ def _hash_block(key, n_blocks):
 
 @njit(cache=True, nogil=True)
 def _add(row, noted, first, last, sizes, axis):
-    """Add entries to the counts of a block; `BlockLayout` says where they stand."""
+    """Add entries to the counts of a block; `BlockLayout` defines the columns."""
     emotions, groups, axes = sizes[0], sizes[1], sizes[2]
-    of_axes = 1 + emotions + groups * (1 + emotions)
+    axes_start = 1 + emotions + groups * (1 + emotions)
     for i in range(first, last):
         entry = noted[i]
         if entry & CELL:
             row[np.int64(entry ^ CELL)] += 1
             continue
-        named, axes_named = entry >> np.uint64(emotions), ZERO
-        rest = named
+        group_bits, axis_bits = entry >> np.uint64(emotions), ZERO
+        rest = group_bits
         while rest:
-            axes_named |= ONE << np.uint64(axis[emotions + count_trailing_zeros(rest)])
+            axis_bits |= ONE << np.uint64(axis[emotions + count_trailing_zeros(rest)])
             rest &= rest - ONE
         # Place 0 stands for all units, with or without an emotion; place k for those with emotion k - 1.
-        felt = ((entry & ((ONE << np.uint64(emotions)) - ONE)) << ONE) | ONE
-        while felt:
-            place = count_trailing_zeros(felt)
-            felt &= felt - ONE
+        emotion_bits = ((entry & ((ONE << np.uint64(emotions)) - ONE)) << ONE) | ONE
+        while emotion_bits:
+            place = count_trailing_zeros(emotion_bits)
+            emotion_bits &= emotion_bits - ONE
             if place:
                 row[place] += 1
-            rest = named
+            rest = group_bits
             while rest:
                 row[1 + emotions + place * groups + count_trailing_zeros(rest)] += 1
                 rest &= rest - ONE
-            rest = axes_named
+            rest = axis_bits
             while rest:
-                row[of_axes + place * axes + count_trailing_zeros(rest)] += 1
+                row[axes_start + place * axes + count_trailing_zeros(rest)] += 1
                 rest &= rest - ONE
 
 
 @njit(cache=True, nogil=True)
 def end_file(data, matcher, tally, unit, distinct, end, offset, chunk, key):
-    """End the last unit and document of a file, at ``end`` of the data that was scanned last."""
+    """End the last unit and document of a file, at ``end`` of the last scanned data."""
     state, first = tally.state[0], tally.state[0].unit_start - offset
     if state.has_words:
         mask = np.uint64(state.mask)
@@ -151,7 +151,7 @@ def end_file(data, matcher, tally, unit, distinct, end, offset, chunk, key):
             sample_unit(matcher.sizes, tally.category_seen, state.unit, mask, *here, *samples)
         state.hits = 0
         state.unit += 1
-        # Elsewhere white space would follow, and the stop would not belong to the sentence it ends.
+        # Elsewhere white space follows the stop, which is then not part of the sentence it ends.
         has_stop = unit == 0 and (data[end - 1] == 46 or data[end - 1] == 63 or data[end - 1] == 33)
         last = end - 1 if has_stop else end
         state.document_key = fingerprint(state.document_key, data.ctypes.data, first, last)
@@ -170,12 +170,12 @@ def is_dense(sizes):
 
 @njit(cache=True, nogil=True)
 def add_hits(matcher, tally, distinct):
-    """Note distinct terms of the unit, and its categories where they do not fit into one number."""
+    """Note distinct terms of the unit, and its categories if they do not fit into one number."""
     state, emotions, groups = tally.state[0], matcher.sizes[0], matcher.sizes[1]
     unit, seen, axes = state.unit, tally.category_seen, matcher.sizes[2]
     first_category, categories = matcher.first_category, matcher.categories
-    of_axes = 1 + emotions + groups * (1 + emotions)
-    of_distinct = of_axes + axes * (1 + emotions)
+    axes_start = 1 + emotions + groups * (1 + emotions)
+    distinct_start = axes_start + axes * (1 + emotions)
     for i in range(state.hits):
         for j in range(first_category[tally.hits[i]], first_category[tally.hits[i] + 1]):
             seen[categories[j]] = unit
@@ -186,7 +186,7 @@ def add_hits(matcher, tally, distinct):
             for i in range(state.hits):
                 for j in range(first_category[tally.hits[i]], first_category[tally.hits[i] + 1]):
                     if categories[j] >= emotions:
-                        _note_column(tally, of_distinct + emotion * groups + categories[j] - emotions)
+                        _note_column(tally, distinct_start + emotion * groups + categories[j] - emotions)
     if is_dense(matcher.sizes):
         return
     for axis in range(axes):
@@ -204,12 +204,12 @@ def add_hits(matcher, tally, distinct):
                 _note_column(tally, 1 + emotions + place * groups + group)
         for axis in range(axes):
             if seen[emotions + groups + axis] == unit:
-                _note_column(tally, of_axes + place * axes + axis)
+                _note_column(tally, axes_start + place * axes + axis)
 
 
 @njit(cache=True, nogil=True)
 def _note_column(tally, column):
-    """Add one to a column of the blocks for the document that is being read."""
+    """Note one more count in a column of the blocks for the current document."""
     tally.noted[tally.state[0].noted] = CELL | np.uint64(column)
     tally.state[0].noted += 1
 

@@ -1,1 +1,1 @@
-"""probes."""
+"""Probes: counterfactual sentence pairs that measure the bias of an emotion classifier."""

@@ -14,8 +14,8 @@ _measuring = partial(Option, panel=MEASURING)
 _meanings = pairs("--label", "THEIRS=OURS, such as LABEL_0=anger", last=True)
 
 
-def _labels(given: str | Sequence[str] | Mapping[str, str]) -> str | Mapping[str, str]:
-    return given if isinstance(given, str) else _meanings(given)
+def _labels(labels: str | Sequence[str] | Mapping[str, str]) -> str | Mapping[str, str]:
+    return labels if isinstance(labels, str) else _meanings(labels)
 
 
 class ProbeOptions(Correcting, Seeded, Recording, Configured, Loading, Failing, total=False):
@@ -24,26 +24,26 @@ class ProbeOptions(Correcting, Seeded, Recording, Configured, Loading, Failing, 
     pairs: Annotated[
         str | Sequence[str] | Suite | None,
         _measuring(
-            "builtin, eec, bits, crows (eec:PATH says where), or a file of your own; repeated or "
+            "builtin, eec, bits, crows (eec:PATH gives the location), or your own file; repeatable or "
             "comma-separated (default builtin)."
         ),
     ]
     labels: Annotated[
         str | Mapping[str, str] | None,
         _measuring(
-            "THEIRS=OURS: what a label of the classifier means; repeatable.", flag="label", parse=_labels
+            "THEIRS=OURS: our name for a label of the classifier; repeatable.", flag="label", parse=_labels
         ),
     ]
     over: Annotated[
         Literal["all", "agreeing"],
         _measuring(
-            "Pairs the report shows: all, or agreeing in their class; the table has both.", default="all"
+            "Pairs in the report: all, or those with agreeing classes; the table has both.", default="all"
         ),
     ]
     score: Annotated[
         Literal["emotion", "predicted"],
         _measuring(
-            "Intensity the report shows: the emotion's own, or that of the class predicted.",
+            "Intensity in the report: the emotion's own, or that of the predicted class.",
             default="emotion",
         ),
     ]

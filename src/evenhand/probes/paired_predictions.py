@@ -21,7 +21,7 @@ OUTPUT = "emotion"
 
 @dataclass(frozen=True, slots=True)
 class PairedSets:
-    """The sets of one axis of a corpus that have a sentence for each of some groups."""
+    """The sets of one corpus and axis that have a sentence for each of the given groups."""
 
     corpus: str
     axis: str
@@ -33,16 +33,16 @@ class PairedSets:
     """(sets, groups): the sentences."""
     clusters: NDArray[np.str_]
     truth: NDArray[np.intp]
-    """Code of the ground truth among ``labels``; -1 where there is none."""
+    """Code of the ground truth among ``labels``; -1 if there is none."""
     predicted: NDArray[np.intp]
-    """(sets, groups): code of the predicted class among ``labels``; -1 where there is none."""
+    """(sets, groups): code of the predicted class among ``labels``; -1 if there is none."""
     score: NDArray[np.float64]
-    """(sets, groups): intensity of the predicted class; NaN where there is none."""
+    """(sets, groups): intensity of the predicted class; NaN if there is none."""
     intensities: NDArray[np.float64]
     """(sets, groups, emotions): each emotion's own intensity; NaN where unknown."""
 
     def select(self, rows: NDArray[np.bool_]) -> PairedSets:
-        """Some of the sets."""
+        """The selected sets."""
         names = ("sets", "texts", "clusters", "truth", "predicted", "score", "intensities")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
@@ -56,7 +56,7 @@ class PairedSets:
         return {"corpus": self.corpus, "model": model, "axis": self.axis, **groups}
 
     def name_classes(self, codes: NDArray[np.intp]) -> list[str | None]:
-        """The names of classes; null for the code of none."""
+        """The names of classes; null for the code `NONE`."""
         names = (*self.labels, None)
         return [names[code] for code in codes]
 
@@ -71,7 +71,7 @@ class PairedPredictions:
     """Corpus and axis to set to group to sentence."""
     _groups: Mapping[tuple[str, str], tuple[str, ...]]
     _rows: Mapping[str, int]
-    """The row of a sentence in the arrays; their last row is that of sentences without a prediction."""
+    """The row of a sentence in the arrays; the last row stands for sentences without a prediction."""
     _predicted: NDArray[np.intp]
     _score: NDArray[np.float64]
     _intensities: NDArray[np.float64]
@@ -86,16 +86,16 @@ class PairedPredictions:
         labels: Sequence[str],
         order: Sequence[str],
     ) -> PairedPredictions:
-        """Prompts and their scores; ``order`` names the groups whose order is fixed, others as they come."""
+        """Build from prompts and scores; groups in ``order`` come first, others in order of appearance."""
         sets: dict[tuple[str, str], dict[str, dict[str, Prompt]]] = {}
         for prompt in prompts:
             for group in prompt.groups:
-                of_axis = sets.setdefault((prompt.suite, group.axis), {})
-                of_axis.setdefault(prompt.template_id or prompt.id, {})[group.name] = prompt
+                axis_sets = sets.setdefault((prompt.suite, group.axis), {})
+                axis_sets.setdefault(prompt.template_id or prompt.id, {})[group.name] = prompt
         rank = {name: place for place, name in enumerate(order)}
         groups = {}
-        for key, of_axis in sets.items():
-            names = dict.fromkeys(name for one in of_axis.values() for name in one)
+        for key, axis_sets in sets.items():
+            names = dict.fromkeys(name for one in axis_sets.values() for name in one)
             groups[key] = tuple(sorted(names, key=lambda name: rank.get(name, len(rank))))
         answers = scores.filter(pl.col("output") == OUTPUT).unique(
             "text_id", keep="last", maintain_order=True
@@ -122,7 +122,7 @@ class PairedPredictions:
         )
 
     def pairs(self) -> Iterator[PairedSets]:
-        """Every pair of groups of every corpus and axis, in the order they are compared in."""
+        """Every pair of groups of every corpus and axis, in the order in which groups are compared."""
         for key, groups in self._groups.items():
             for pair in combinations(groups, 2):
                 yield self._block(key, pair)
@@ -181,7 +181,7 @@ def build_score_table(predictions: PairedPredictions, model: str) -> pl.DataFram
 
 
 def _scores(block: PairedSets, place: int) -> Row:
-    """The columns of one emotion, and in which ways of measuring each pair counts for it."""
+    """The columns of one emotion, and the ways of measuring in which each pair counts for it."""
     code = block.labels.index(block.emotions[place])
     first, second = block.predicted.T
     columns: Row = {
@@ -205,7 +205,7 @@ def _scores(block: PairedSets, place: int) -> Row:
 def _to_table(
     columns: Row, shared: Row, schema: Mapping[str, pl.DataType | type[pl.DataType]]
 ) -> pl.DataFrame:
-    """The columns of a table and those with one value, NaN as null."""
+    """A table of columns, and of shared values as constant columns, with NaN as null."""
     table = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     table = table.with_columns(pl.lit(value, schema[name]).alias(name) for name, value in shared.items())
     return table.select(list(schema)).with_columns(pl.selectors.float().fill_nan(None))

@@ -40,7 +40,7 @@ NEUTRAL: Final = "neutral"
 REPLAY: Final = "replay:"
 _KINDS: Final = (REPLAY, "endpoint:")
 _TIMED: Final = 500
-"""Sentences from which a run gives a rate; before that it is mostly the start of the classifier."""
+"""Minimum sentences for a run to give a rate; with fewer, start-up of the classifier dominates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ProbeJob:
         return f"{REPLAY}{Path(name).name}" if name.startswith(REPLAY) else name
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """A summary of the run, to show before it starts."""
         sentences = len({prompt.text for prompt in self.prompts})
         axes = ", ".join(dict.fromkeys(group.axis for prompt in self.prompts for group in prompt.groups))
         notes = [f"note    {suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes]
@@ -82,7 +82,7 @@ class ProbeJob:
         )
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Score what is not scored yet, measure and report."""
+        """Score the remaining sentences, measure and report."""
         with open_run(self.folder, self.identity, fresh=self.options["fresh"]) as (folder, cache):
             command = self.options["command"] or f"evenhand probe {self.spec}"
             suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
@@ -103,7 +103,7 @@ class ProbeJob:
         scorer = MetricScorer(
             self.spec, self.metric, folder, cache, "none", self.settings.options["max_failures"]
         )
-        # The sentence is what is read; as a prompt it would be out of reach of metrics of continuations.
+        # The sentence is the text to score; metrics of continuations would leave it out as a prompt.
         prompts = {prompt.id: replace(prompt, text="") for prompt in self.prompts}
         with run_stage(folder, STAGE) as record:
             started = time.perf_counter()
@@ -111,13 +111,13 @@ class ProbeJob:
             seconds = time.perf_counter() - started
             folder.join_shards("scores", STAGE, tally.keys)
             answers = folder.run().table("scores").filter(pl.col("output") == OUTPUT)
-            unsaid = answers["label"].null_count()
-            record.update(items=sentences.height, failed=unsaid, seconds=round(seconds, 3))
+            n_unlabelled = answers["label"].null_count()
+            record.update(items=sentences.height, failed=n_unlabelled, seconds=round(seconds, 3))
             if sentences.height >= _TIMED:
-                # The slowest rate is kept: a faster run may only have found its answers in the cache.
+                # Keep the slowest rate: a faster run may have read its answers from the cache.
                 rate = sentences.height / seconds
                 cache.put_many("rates", {self._rate_key: min(rate, cache.rate(self._rate_key) or rate)})
-        if unsaid == sentences.height:
+        if n_unlabelled == sentences.height:
             raise InputError(
                 f"{self.model} has no prediction for any of the {format_count(sentences.height, 'sentence')}",
                 expected="predictions for the sentences of the pairs, word for word",
@@ -191,7 +191,7 @@ def probe(
 @checks_options
 def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> ProbeJob:
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
-    # The pairs of a probe are sentences, those of [compare] are groups.
+    # The pairs of a probe are sentences; those of [compare] are groups.
     settings = resolve_config({**options, "pairs": None})
     suites = _suites(options["pairs"], settings.execution())
     prompts = tuple(prompt for suite in suites for prompt in suite.prompts())
@@ -225,7 +225,7 @@ def _suites(pairs: str | Sequence[str] | Suite | None, execution: Execution) -> 
     suites = [_suite(name, execution) for name in split_names(pairs) or (BUILTIN,)]
     names = [suite.info.name for suite in suites]
     if len(set(names)) < len(names):
-        raise InputError(f"the pairs are {', '.join(names)}", expected="each once", fix="rename one")
+        raise InputError(f"the pairs are {', '.join(names)}", expected="distinct names", fix="rename one")
     return tuple(suites)
 
 
@@ -242,7 +242,7 @@ def _suite(name: str, execution: Execution) -> Suite:
     raise InputError(
         f"there are no pairs named {name!r}",
         expected="builtin, eec, bits, crows, or a file (TOML, JSONL, CSV, TSV, Parquet)",
-        fix="use one of these; eec:PATH names the place of published pairs",
+        fix="use one of these; eec:PATH gives the location of published pairs",
     )
 
 
@@ -263,7 +263,7 @@ def _metric(
         given = labels if isinstance(labels, str) or labels is None else canonical_json(dict(labels))
         registered = {entry.name for entry in registry.list_entries("metrics")}
         is_metric = classifier.partition("=")[0] in registered and not classifier.startswith(_KINDS)
-        # What is no metric is a folder, a Hub id, a file or a URL.
+        # A name that is not a metric is a folder, a Hub id, a file or a URL.
         spec = classifier if is_metric else f"{NAME}={classifier}"
         options = dict(settings.options_of_metrics.get(NAME, {})) | ({"labels": given} if given else {})
         metric = registry.create_metric(spec, options, settings.execution())
@@ -274,7 +274,7 @@ def _metric(
     outputs = {output.name: output for output in metric.info.outputs}
     if OUTPUT not in outputs or not outputs[OUTPUT].labels:
         raise InputError(
-            f"{spec!r} gives {', '.join(outputs)}",
+            f"{spec!r} has the outputs {', '.join(outputs)}",
             expected=f"a metric with an output {OUTPUT!r} whose labels are emotions",
             fix="name an emotion classifier: emotion, a Hub id, a folder, replay:FILE or endpoint:URL",
         )

@@ -1,4 +1,4 @@
-"""Predictions to measures: every emotion, pair of groups and way of measuring; sets; flips."""
+"""Measures of predictions: every emotion, pair of groups and way of measuring; sets; flips."""
 
 from __future__ import annotations
 
@@ -75,19 +75,19 @@ class PairMeasures:
                 }
 
     def _classes(self, block: PairedSets, code: int) -> Row:
-        """What follows from predicted classes alone, over all pairs."""
+        """The measures of predicted classes alone, over all pairs."""
         dp = self._parity(block, code, "dp")
-        chance = self._parity(block.select(block.truth == code), code, "opportunity")
+        opportunity = self._parity(block.select(block.truth == code), code, "opportunity")
         is_emotion = np.any(block.predicted == code, axis=1)
         return {
             **_ends("dp", dp.ratio),
             "n_dp": dp.ratio.n,
             "share_a": dp.share_a,
             "share_b": dp.share_b,
-            **_ends("opportunity", chance.ratio),
-            "recall_a": chance.share_a,
-            "recall_b": chance.share_b,
-            "n_truth": chance.ratio.n,
+            **_ends("opportunity", opportunity.ratio),
+            "recall_a": opportunity.share_a,
+            "recall_b": opportunity.share_b,
+            "n_truth": opportunity.ratio.n,
             "flips": int(np.count_nonzero(find_flips(*block.predicted.T) & is_emotion)),
             "level": self.level,
             "correction": self.correction,
@@ -103,7 +103,7 @@ class PairMeasures:
         shared: Row,
     ) -> Row:
         known = rows & np.isfinite(own).all(axis=1)
-        # Intensities known for some pairs only are those of predicted classes: a choice by the outcome.
+        # Intensities known only for some pairs are those of predicted classes: selected by the outcome.
         known = known & (not (rows & ~known).any())
         first, second = own[known].T
         measured = paired_intensities(

@@ -1,1 +1,1 @@
-"""Prompt sets: data and a card each; code only where data must be expanded."""
+"""Prompt sets, each with data and a card; code only where data must be expanded."""

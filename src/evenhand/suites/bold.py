@@ -28,15 +28,15 @@ from evenhand.store.table_files import first_error_line, load_parquet
 from evenhand.suites.starter import BASELINES, EXPLORATORY
 
 HUMAN: Final = "WIKI"
-"""What the Wikipedia sentences are called in tables, as in the paper's."""
+"""The name of the Wikipedia sentences in tables, as in the paper."""
 METRICS: Final = ("sentiment", "toxicity", "regard", "norms", "gender_polarity")
 SPEC: Final = GenerationSpec(samples=1, stop="none")
-"""One text per prompt, read to its end (section 5); the sampling is GPT-2's of A.2.2, the length ours."""
+"""One text per prompt, not cut (section 5); the sampling is GPT-2's of A.2.2, the length is our own."""
 NOTES: Final = (
     "Wikipedia's sentences are not a fair baseline: some kinds of people write far more of it than others, "
-    "and its texts carry gaps of their own (BOLD, section 7).",
-    "Fascism is there to see how extreme ideas are written of: negative texts about it are no sign of bias "
-    "(BOLD, section 3.1).",
+    "and its texts have gaps of their own (BOLD, section 7).",
+    "Fascism is included to see how models write about extreme ideas: negative texts about it are no sign "
+    "of bias (BOLD, section 3.1).",
     "Gender is binary here, and race as in US statistics; Hinduism has 12 prompts, atheism 29.",
     "Names of people are masked as Person, professions, beliefs and ideologies as XYZ (BOLD, section 3.3); a "
     "first name or surname alone stays, as in the paper.",
@@ -59,14 +59,14 @@ class BoldSuite:
     """BOLD as published: axis = domain, group = the file's spelling, cluster = (domain, entity).
 
     An entity that occurs in two groups is one cluster, resampled jointly: 7,133 clusters in all. A prompt's
-    text is the published one without white space at its end. Five are empty, as published: the model
-    starts from nothing there. After loading, the number of prompts of every group is checked, that each
-    prompt begins its sentence, and whether the texts are the published ones to the letter.
+    text is the published one without trailing white space. Five are empty, as published: there the model
+    starts from nothing. Loading checks the number of prompts of every group, that each prompt begins its
+    sentence, and whether the texts equal the published ones exactly.
 
     Args:
         name: The folder of a copy, or ``AmazonScience/bold[@REVISION]``; see `find_copy`. On the command line
             ``--suite bold:FOLDER``.
-        subset: True takes any part of BOLD, or other prompts in its layout, as they are; the suite is then
+        subset: True accepts any part of BOLD, or other prompts in its layout, unchanged; the suite is then
             called ``bold-subset``.
         view: ``table_3`` keeps the professions of Table 3, merged into its four groups; the suite is then
             called ``bold-table-3``.
@@ -101,7 +101,7 @@ class BoldSuite:
 
     @property
     def human_name(self) -> str:
-        """What the human texts are called: WIKI."""
+        """The name of the human texts: WIKI."""
         return HUMAN
 
     def human_texts(self) -> Mapping[str, str]:
@@ -130,10 +130,10 @@ def entity_words(key: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def entity_mentions(domain: str, group: str, key: str) -> tuple[Mention, ...]:
-    """What is masked in the texts of an entity (section 3.3).
+    """The words to mask in the texts of an entity (section 3.3).
 
-    A person is the full name, a whole word (61 sentences of BOLD hold it only inside a longer word, as "Ted
-    Lieu" in "appointed Lieu"). A profession, belief or ideology is masked inside longer words
+    A person is masked by full name, as a whole word (61 sentences of BOLD hold it only inside a longer word,
+    as "Ted Lieu" in "appointed Lieu"). A profession, belief or ideology is masked inside longer words
     too ("nurses" becomes "XYZs"), as the paper's counts need; so are the words that name its group.
     """
     known = load_facts()["domains"].get(domain, {})
@@ -154,11 +154,11 @@ class BoldRow(NamedTuple):
     """Its place among the prompts of the entity in that group."""
     prompt: str | None
     wiki: str | None
-    """None, as the prompt, where the copy lacks it."""
+    """None, like the prompt, if the copy lacks it."""
 
 
 def content_digest(rows: Sequence[BoldRow]) -> str:
-    """The digest of all texts, whatever the order of the files and the white space after a prompt."""
+    """The digest of all texts, independent of the order of files and of white space after a prompt."""
     ordered = sorted(rows, key=lambda row: row[:4])
     return digest([[*row[:4], (row.prompt or "").rstrip(), row.wiki] for row in ordered])
 
@@ -179,14 +179,14 @@ def _build_prompts(
             groups=(Group(row.domain, group),),
             cluster=f"{row.domain}/{row.key}",
             mentions=entity_mentions(row.domain, row.group, row.key),
-            # Some prompts of an entity are the same text: their place distinguishes them.
+            # Some prompts of an entity have the same text: their place distinguishes them.
             source=f"{row.domain}/{row.group}/{row.key}/{row.idx}",
             meta={"group": row.group, "entity": row.key},
         )
         if prompt.id in prompts:
             raise InputError(
                 f"the prompt {prompt.source} occurs twice",
-                expected="a number of its own, idx, for each prompt of an entity",
+                expected="a distinct number, idx, for each prompt of an entity",
                 fix="drop one of the two, or number them",
             )
         prompts[prompt.id] = prompt
@@ -196,7 +196,7 @@ def _build_prompts(
 
 
 def _check_rows(folder: Path, *, subset: bool) -> tuple[list[BoldRow], list[str]]:
-    """The rows of a folder and its faults; an error for faults unless a subset is wanted."""
+    """The rows of a folder and its faults; faults raise an error unless a subset is requested."""
     rows, missing = read_copy(folder)
     counts = [f"{file} is missing" for file in missing] or find_count_faults(rows)
     faults = find_row_faults(rows)
@@ -208,11 +208,11 @@ def _check_rows(folder: Path, *, subset: bool) -> tuple[list[BoldRow], list[str]
         raise InputError(
             f"{folder} is not all of BOLD: {_list_first([*counts, *faults])}",
             expected="23,679 prompts in 43 groups, each with its Wikipedia sentence",
-            fix=f"get the copy again; `audit --suite bold-subset:{folder}` takes it as it is",
+            fix=f"get the copy again; `audit --suite bold-subset:{folder}` accepts it as it is",
         )
     groups = len({row[:2] for row in rows})
-    whole = f"{len(rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43" if counts else ""
-    return rows, [warning for warning in (whole, _list_first(faults)) if warning]
+    count_warning = f"{len(rows):,} prompts in {groups} groups, not BOLD's 23,679 in 43" if counts else ""
+    return rows, [warning for warning in (count_warning, _list_first(faults)) if warning]
 
 
 def _list_first(faults: Sequence[str]) -> str:
@@ -225,7 +225,7 @@ def find_count_faults(rows: Sequence[BoldRow]) -> list[str]:
     expected = published_counts()
     counts = Counter((row.domain, row.group) for row in rows if row.prompt is not None)
     return [
-        f"{'/'.join(place)} has {counts[place]:,} prompts, published are {expected.get(place, 0):,}"
+        f"{'/'.join(place)} has {counts[place]:,} prompts, not the published {expected.get(place, 0):,}"
         for place in (*expected, *(counts.keys() - expected.keys()))
         if counts[place] != expected.get(place, 0)
     ]
@@ -290,7 +290,7 @@ def published_counts() -> dict[tuple[str, str], int]:
 
 
 def merged_groups(view: str) -> dict[str, dict[str, str]]:
-    """For each axis of a view the merged group of every group in it.
+    """For each axis of a view, the merged group of every group in it.
 
     >>> merged_groups("table_3")["profession"]["nursing_specialties"]
     'healthcare & medicine'
@@ -313,11 +313,11 @@ def find_copy(name: str, execution: Execution) -> Path:
     repository, _, revision = name.partition("@")
     if repository == REPOSITORY and not Path(name).is_dir():
         return _from_hub(revision or None, execution)
-    if given := name or os.environ.get(FOLDER):
-        return user_path(given)
+    if folder := name or os.environ.get(FOLDER):
+        return user_path(folder)
     data = Path(os.environ.get("EVENHAND_DATA", "")) / "bold"
-    is_there = "EVENHAND_DATA" in os.environ and data.is_dir()
-    return data if is_there else _from_hub(None, execution)
+    has_data = "EVENHAND_DATA" in os.environ and data.is_dir()
+    return data if has_data else _from_hub(None, execution)
 
 
 def _from_hub(revision: str | None, execution: Execution) -> Path:
@@ -325,7 +325,7 @@ def _from_hub(revision: str | None, execution: Execution) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as error:
-        raise _missing_copy("the library huggingface_hub that asks the Hub is not installed") from error
+        raise _missing_copy("the library huggingface_hub is not installed") from error
 
     options = {"repo_type": "dataset", "revision": revision}
     download = partial(snapshot_download, REPOSITORY, allow_patterns=_HUB_FILES, **options)
@@ -349,14 +349,14 @@ class BoldCopy(NamedTuple):
 
     rows: list[BoldRow]
     missing: list[str]
-    """Files of domains that are not there."""
+    """The missing files of domains."""
 
 
 def read_copy(folder: Path) -> BoldCopy:
-    """Every row of a copy, by domain in the order of Table 1, then as the files have them."""
+    """Every row of a copy, by domain in the order of Table 1, then in file order."""
     if not folder.is_dir():
-        what = "a file" if folder.is_file() else "not there"
-        raise InputError(f"{folder} is {what}", expected=ACCEPTED, fix="check the path")
+        problem = "a file" if folder.is_file() else "not there"
+        raise InputError(f"{folder} is {problem}", expected=ACCEPTED, fix="check the path")
     domains = dict.fromkeys(load_facts()["domains"])
     read: Callable[..., Iterator[BoldRow]]
     names: tuple[str, ...]
@@ -365,12 +365,12 @@ def read_copy(folder: Path) -> BoldCopy:
     elif any(folder.glob("*_prompt_wiki.json")):
         read, names = _read_entities, ("{}_prompt_wiki.json",)
     elif own := sorted(path.stem for path in folder.glob("*.jsonl")):
-        # A user's own pages may have more domains.
+        # A user's own files may add domains.
         read, names, domains = _read_lines, ("{}.jsonl",), domains | dict.fromkeys(own)
     elif tables := sorted(folder.rglob("*.parquet")):
         return _from_parquet(tables)
     else:
-        raise InputError(f"{folder} holds no BOLD", expected=ACCEPTED, fix="check the path")
+        raise InputError(f"{folder} holds no copy of BOLD", expected=ACCEPTED, fix="check the path")
     copy = BoldCopy([], [])
     for domain in domains:
         paths = [folder / name.format(domain) for name in names]
@@ -391,7 +391,7 @@ def _read_original(domain: str, *paths: Path) -> Iterator[BoldRow]:
 
 
 def _read_entities(domain: str, path: Path) -> Iterator[BoldRow]:
-    """The Hub's layout: one object per entity, JSON lines or one list; every one of its prompts is taken."""
+    """The Hub's layout: one object per entity, JSON lines or one list; all of its prompts are used."""
     return _entities(_objects(path), path, domain)
 
 
@@ -431,7 +431,7 @@ def _read_nested(path: Path) -> Mapping[str, Mapping[str, list[str]]]:
     try:
         return TypeAdapter(dict[str, dict[str, list[str]]]).validate_python(content)
     except ValidationError:
-        _raise_damaged(path, "it is no object of groups, each with its entities and their lists of texts")
+        _raise_damaged(path, "it is not an object of groups, each with its entities and their lists of texts")
 
 
 def _objects(path: Path) -> Iterator[Mapping[str, Json]]:
@@ -440,12 +440,12 @@ def _objects(path: Path) -> Iterator[Mapping[str, Json]]:
     if text.lstrip().startswith("["):
         parts = iter(cast("list[Json]", _parse_json(text, path)))
     else:
-        # Not splitlines: a text may hold a line separator of Unicode.
+        # Not splitlines: a text may hold a Unicode line separator.
         lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
         parts = (_parse_json(line, path, f"line {number} ") for number, line in lines)
     for number, part in enumerate(parts, start=1):
         if not isinstance(part, Mapping):
-            _raise_damaged(path, f"entry {number} is no object")
+            _raise_damaged(path, f"entry {number} is not an object")
         yield part
 
 

@@ -1,4 +1,4 @@
-"""A data set as a suite: every row is a prompt, and its columns say which groups it speaks of."""
+"""A data set as a suite: every row is a prompt, and its columns name the groups it is about."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SplitParts = dict[tuple[str, str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class PromptColumns:
-    """Which column of a table of prompts holds what; ``a.b`` is the field b of the column a."""
+    """The role of each column in a table of prompts; ``a.b`` is the field b of the column a."""
 
     prompt: str
     groups: Mapping[str, str]
@@ -79,7 +79,7 @@ class PromptColumns:
 
 
 class DatasetName(NamedTuple):
-    """The name of a data set, in parts."""
+    """The parts of the name of a data set."""
 
     place: str
     """A Hub id, a folder or a file."""
@@ -95,19 +95,19 @@ class DatasetName(NamedTuple):
 
 
 def parse_dataset_name(name: str) -> DatasetName:
-    """The parts of a name; an error where it names no place, no prompt or no group."""
-    # The longest beginning of a name, up to a mark, that is a file or folder here: marks in it are none.
+    """The parts of a name; raises an error if it names no place, no prompt or no group."""
+    # The longest prefix, up to a mark, that is a local file or folder: marks in it belong to its path.
     ends = (at for at in range(len(name) - 1, 0, -1) if name[at] in "?#@")
-    here = next((name[:end] for end in ends if os.path.exists(user_path(name[:end]))), "")
-    source, _, query = name.removeprefix(here).partition("?")
+    local = next((name[:end] for end in ends if os.path.exists(user_path(name[:end]))), "")
+    source, _, query = name.removeprefix(local).partition("?")
     place, _, part = source.partition("#")
     config, slash, split = part.rpartition("/") if part else ("", "", "")
-    if not here + place:
+    if not local + place:
         _refuse("the name of the data set is empty")
     if slash and not (config and split):
-        _refuse(f"#{part} is no part of a data set")
+        _refuse(f"#{part} is not a part of a data set")
     identifier, _, revision = place.partition("@")
-    return DatasetName(here + identifier, revision, config, split, _columns(query))
+    return DatasetName(local + identifier, revision, config, split, _columns(query))
 
 
 def _columns(query: str) -> PromptColumns:
@@ -129,7 +129,7 @@ def _columns(query: str) -> PromptColumns:
     if "prompt" not in single or not groups:
         _refuse(f"{query or 'nothing'!r} names no {'group' if 'prompt' in single else 'prompt'} column")
     for axis in baselines.keys() - groups.keys():
-        _refuse(f"baseline.{axis} is of an axis without a group column")
+        _refuse(f"baseline.{axis} names an axis without a group column")
     return PromptColumns(groups=groups, baselines=baselines, strata=tuple(strata), **single)
 
 
@@ -137,7 +137,7 @@ def _refuse(problem: str) -> NoReturn:
     raise InputError(
         problem,
         expected=ACCEPTED + "; also cluster=, template=, mentions=, stratum=, baseline.AXIS=GROUP",
-        fix="quote the whole name: a shell reads ? and & itself",
+        fix="quote the whole name: a shell interprets ? and &",
     )
 
 
@@ -150,7 +150,7 @@ class SplitFiles(NamedTuple):
 
 
 def find_files(name: DatasetName, execution: Execution) -> SplitFiles:
-    """The files of a split, downloaded first where they are on the Hub and not here yet."""
+    """The files of a split, downloaded from the Hub first if they are not local."""
     path = user_path(name.place)
     if path.is_file():
         return SplitFiles((path,), file_digest(path))
@@ -176,10 +176,10 @@ def _read_card(folder: Path) -> str:
 
 
 def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[str]:
-    """The files of the configuration and split that are named, or of the only ones there are."""
+    """The files of the named configuration and split, or of the only ones there are."""
     tables = (file for file in files if file.lower().endswith((*ENDINGS, *_PACKED)))
     data = sorted(file for file in tables if not re.search(r"(^|/)[._]", file))
-    # The Hub's layout of what it converts to Parquet.
+    # The Hub's layout of data that it converts to Parquet.
     folder = [file for file in data if name.config and file.startswith(f"{name.config}/{name.split}/")]
     named = {(name.config, name.split): folder} if folder else _by_name(data)
     parts = _read_declared(readme, data) or named
@@ -195,7 +195,7 @@ def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[s
 
 
 def _only(what: str, named: str, known: set[str], place: str) -> str:
-    """The named one, or the only one, or the default configuration; among several splits is no guess."""
+    """The named one, the only one, or the default configuration; with several splits, an error."""
     if named in known:
         return named
     if not named and len(known) == 1:
@@ -210,16 +210,16 @@ def _only(what: str, named: str, known: set[str], place: str) -> str:
 
 
 def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
-    """Configurations and splits as the data set's card declares them; empty where it does not."""
+    """Configurations and splits as the data set's card declares them; empty if it does not."""
     parts: SplitParts = {}
     for config in _configs(readme):
         name, folder = _word(config.get("config_name"), "default"), _word(config.get("data_dir"), "")
         for split, pattern in _patterns(config.get("data_files")):
-            wanted = f"{folder.rstrip('/')}/{pattern}" if folder else pattern
-            # `**/` may also stand for no folder at all, which fnmatch does not know.
-            short = wanted.replace("**/", "")
-            matches = [file for file in files if fnmatch(file, wanted) or fnmatch(file, short)]
-            if matches := [wanted] if wanted in files else matches:
+            path = f"{folder.rstrip('/')}/{pattern}" if folder else pattern
+            # `**/` may also match no folder at all, which fnmatch does not support.
+            short = path.replace("**/", "")
+            matches = [file for file in files if fnmatch(file, path) or fnmatch(file, short)]
+            if matches := [path] if path in files else matches:
                 parts.setdefault((name, split), []).extend(matches)
     return parts
 
@@ -230,7 +230,7 @@ def _configs(readme: str) -> list[Mapping[str, object]]:
         return []
     try:
         import yaml
-    except ImportError:  # comes with the library that asks the Hub; names of files must do without it
+    except ImportError:  # comes with the Hub's library; without it, file names decide
         return []
     try:
         content = yaml.safe_load(header[1])
@@ -253,12 +253,12 @@ def _patterns(files: object) -> Iterator[tuple[str, str]]:
 
 
 def _word(value: object, default: str) -> str:
-    # A card may nest names without end by references to each other, and those must not be written out.
+    # A card may nest names without end through references, and those must not be expanded.
     return value if isinstance(value, str) else default
 
 
 def _by_name(files: Sequence[str]) -> SplitParts:
-    """Splits by the words in the names of files and folders; without such words all is ``train``."""
+    """Splits by the words in the names of files and folders; without such words, all are ``train``."""
     parts: SplitParts = {}
     for file in files:
         words = set(re.split(r"[^a-z]+", file.lower()))
@@ -269,13 +269,13 @@ def _by_name(files: Sequence[str]) -> SplitParts:
 
 
 def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
-    """The files of a split in the Hub's cache, first completed from the Hub where it can be asked."""
+    """The files of a split in the Hub's cache, downloaded first if the Hub can be reached."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise MissingLibraryError(
-            f"the data set {name.place!r} is on the Hub, and the library that asks it is not installed",
-            expected="the extra `models` brings it",
+            f"the data set {name.place!r} is on the Hub, and the library that accesses it is not installed",
+            expected="the extra `models`, which includes it",
             fix='pip install "evenhand[models]", or download the data set and name its folder',
         ) from error
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
@@ -283,7 +283,7 @@ def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
             return _find_cached(name) if execution.offline else _download_files(name, snapshot_download)
         except InputError:
             raise
-        except Exception as error:  # the HTTP client's own, which differs between versions of the library
+        except Exception as error:  # the HTTP client's error, which differs between versions
             if not execution.offline:
                 with suppress(OSError):
                     return _find_cached(name)
@@ -302,11 +302,11 @@ def _download_files(name: DatasetName, download: Callable[..., str]) -> SplitFil
     from huggingface_hub import HfApi
 
     info = HfApi().dataset_info(name.place, revision=name.revision or None)
-    wanted = {"repo_type": "dataset", "revision": info.sha}
-    card = _read_card(Path(download(name.place, allow_patterns=[_README], **wanted)))
+    options = {"repo_type": "dataset", "revision": info.sha}
+    card = _read_card(Path(download(name.place, allow_patterns=[_README], **options)))
     chosen = choose_files([one.rfilename for one in info.siblings or ()], card, name)
     names = [glob.escape(file) for file in chosen]
-    folder = Path(download(name.place, allow_patterns=names, **wanted))
+    folder = Path(download(name.place, allow_patterns=names, **options))
     return SplitFiles(tuple(folder / file for file in chosen), folder.name)
 
 
@@ -315,7 +315,7 @@ def _find_cached(name: DatasetName) -> SplitFiles:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        # The folder is wanted, whatever part of the data set is in it: no file is requested.
+        # Only the folder is needed, whatever it holds: the pattern requests no file.
         folder = Path(
             snapshot_download(
                 name.place,
@@ -333,10 +333,10 @@ def _find_cached(name: DatasetName) -> SplitFiles:
 
 
 class HubSuite:
-    """The prompts of a data set of the Hub, of a local folder laid out like one, or of a file.
+    """The prompts of a data set on the Hub, of a local folder with the same layout, or of a file.
 
-    Axis and column are named, baseline is ``(rest)`` unless ``baseline.AXIS=GROUP``. A cell that holds a list
-    of prompts gives all of them. cluster = the column named so, else the template, else the row.
+    The name gives axes and columns; the baseline is ``(rest)`` unless ``baseline.AXIS=GROUP``. A cell with a
+    list of prompts gives all of them. Cluster = the column of ``cluster=``, else the template, else the row.
 
     Args:
         name: ``ORG/NAME[@REVISION][#CONFIG/SPLIT]?prompt=COLUMN&group.AXIS=COLUMN``, a folder or a file in
@@ -382,7 +382,7 @@ def _rows(paths: Sequence[Path]) -> pl.DataFrame:
 
 
 def _json_table(path: Path) -> pl.DataFrame:
-    """A ``.json`` file of the Hub: a list of objects, or one object a line."""
+    """A ``.json`` file of the Hub: a list of objects, or one object per line."""
     content = read_bytes(path)
     if not content.lstrip().startswith(b"["):
         rows: list[Mapping[str, Json]] = [row for _, row in read_json_lines(path)]
@@ -410,7 +410,7 @@ def _prompts(name: DatasetName, table: pl.DataFrame) -> tuple[list[Prompt], tupl
             prompt = _prompt(name, row, number, text)
             copies += prompt.id in prompts
             prompts.setdefault(prompt.id, prompt)
-    counts = {"rows have no prompt and are left out": empty, "prompts are copies and are taken once": copies}
+    counts = {"rows have no prompt and are left out": empty, "prompts are copies and are used once": copies}
     return list(prompts.values()), tuple(f"{count:,} {what}." for what, count in counts.items() if count)
 
 
@@ -433,7 +433,7 @@ def _prompt(name: DatasetName, row: Row, number: int, text: str) -> Prompt:
 
 
 def _field(row: Row, column: str | None) -> str | None:
-    """A cell, or a field inside one that holds an object; null where no column is named."""
+    """A cell, or a field inside one that holds an object; null if no column is named."""
     if column is None:
         return None
     if column in row:
@@ -462,9 +462,9 @@ def _parse_json(value: str | None) -> Json:
 def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> None:
     for option, column in columns.list_columns().items():
         if not any(_field(row, column) for row in table.iter_rows(named=True)):
-            there = column in table.columns or column.partition(".")[0] in table.columns
+            exists = column in table.columns or column.partition(".")[0] in table.columns
             raise InputError(
-                f"{place} has {'nothing in the' if there else 'no'} column {column!r} ({option})",
+                f"{place} has {'nothing in the' if exists else 'no'} column {column!r} ({option})",
                 expected=", ".join(filter(None, table.columns)) or "a table whose columns have names",
                 fix="name one of these columns, or a field of one as COLUMN.FIELD",
             )

@@ -1,4 +1,4 @@
-"""The political suite: names, US states and topics, in prompts that do or do not name a side."""
+"""The political suite: names, US states and topics, in prompts with and without a named side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PoliticalSuite:
     Args:
         kind: ``indirect`` prompts hold only the keyword (562); ``liberal`` and ``conservative`` ones also
             name that side (384 each); ``direct`` is both sides (768). Each prompt has its kind in ``meta``.
-        printed: Use the topics exactly as the paper prints them, where two ran together.
+        printed: Use the topics exactly as the paper prints them, with two of them run together.
         name: The kind, as ``--suite political:direct`` gives it.
     """
 

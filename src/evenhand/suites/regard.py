@@ -40,7 +40,7 @@ class BiasContext(StrictModel):
 
 
 class RegardHeader(StrictModel):
-    """What the suite is called, and what of the published one it keeps."""
+    """The name of the suite, and the parts of the published one that it keeps."""
 
     name: str = "regard"
     version: str = "1"
@@ -50,7 +50,7 @@ class RegardHeader(StrictModel):
 
 
 class RegardFile(StrictModel):
-    """A whole file."""
+    """The contents of a file."""
 
     suite: RegardHeader = RegardHeader()
     contexts: tuple[BiasContext, ...] = ()
@@ -58,7 +58,7 @@ class RegardFile(StrictModel):
 
 
 def read_regard(path: Path) -> RegardFile:
-    """The contents of a file, its types checked; whether the parts fit is checked once they are joined."""
+    """The contents of a file with checked types; consistency is checked after merging."""
     return read_model(path, RegardFile, fix=_FIX)
 
 
@@ -83,7 +83,7 @@ def merge_files(published: RegardFile, own: RegardFile, path: Path) -> RegardFil
 
 
 def _find_misfits(file: RegardFile) -> Iterator[Misfit]:
-    """What does not fit, and what would, in the order in which it should be fixed."""
+    """The problems of a file and what is expected instead, in the order in which to fix them."""
     if not file.contexts:
         yield "there is no context", "at least one context with templates"
     if not file.axes:
@@ -144,8 +144,8 @@ class RegardSuite:
 
     Args:
         name: A TOML file that adds contexts, templates, axes or demographics, as ``--suite regard:FILE``
-            gives it (format: ``regard_file``). Published prompts keep their ids, so their texts are found
-            again.
+            gives it (format: ``regard_file``). Published prompts keep their ids, so their cached texts
+            are reused.
     """
 
     def __init__(self, *, name: str = "") -> None:
@@ -157,7 +157,7 @@ class RegardSuite:
         self.info = SuiteInfo(
             name=head.name,
             version=head.version,
-            summary="How a model goes on about a person known only by gender, race or orientation.",
+            summary="How a model writes about a person known only by gender, race or orientation.",
             baselines={axis.name: axis.baseline for axis in self._file.axes},
             metrics=("regard", "sentiment"),
             cluster="template",
@@ -166,7 +166,7 @@ class RegardSuite:
             digest=digest([file_digest(path), file_digest(own)]) if own else file_digest(path),
             notes=(
                 f"{sum(1 for _ in self._templates())} templates in {len(self._file.contexts)} contexts: the "
-                "prompts do not tell how a model writes of a group outside these.",
+                "prompts do not show how a model writes about a group outside these.",
             ),
             strata=(STRATUM,),
         )
@@ -189,7 +189,7 @@ class RegardSuite:
                     )
 
     def find_context(self, masked: str) -> str:
-        """The bias context whose template a masked text begins with; empty where none fits.
+        """The bias context whose template a masked text begins with; empty if none matches.
 
         >>> RegardSuite().find_context("XYZ worked as a nurse.")
         'occupation'
@@ -197,7 +197,7 @@ class RegardSuite:
         return self.find_template(masked).rpartition("-")[0]
 
     def find_template(self, masked: str) -> str:
-        """The id of the template a masked text begins with, such as ``respect-2``; empty where none fits."""
+        """The id of the template a masked text begins with, such as ``respect-2``; empty if none matches."""
         for template_id, _, template in self._templates():
             if masked.startswith(template) and not masked[len(template) :][:1].isalnum():
                 return template_id

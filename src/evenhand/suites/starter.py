@@ -25,11 +25,11 @@ EXPLORATORY = {
     "religious_ideology": ("gender_polarity", "regard", "ideology"),
     "political_ideology": ("gender_polarity", "regard", "ideology"),
 }
-"""Where a metric answers a question nobody asked, or one that is true by construction."""
+"""Metrics whose result for an axis is beside the point, or true by construction."""
 
 
 class StarterSuite:
-    """430 prompts: BOLD's five domains and 43 groups, ten templates a domain, each filled for every group.
+    """430 prompts: BOLD's five domains and 43 groups, ten templates per domain, each filled for every group.
 
     Axis = domain, cluster = template: the prompts of one template differ only by group, so they are counted
     together and groups are paired by template.
@@ -50,9 +50,9 @@ class StarterSuite:
             exploratory=EXPLORATORY,
             notes=(
                 "The starter prompts are not BOLD's: numbers are not comparable with published BOLD numbers.",
-                "Ten templates a domain can show large gaps only.",
+                "Ten templates per domain can show only large gaps.",
                 "Gender polarity counts as a finding for professions only, as in BOLD: that texts about "
-                "actresses say she is true by construction. Regard counts for people (gender, race); "
+                "actresses say 'she' is true by construction. Regard counts for people (gender, race); "
                 "ideology, a judge of news, is exploratory throughout.",
                 "A religion or an ideology is compared with all others of its domain. Texts about fascism "
                 "may well be negative: that alone is no sign of bias.",

@@ -21,15 +21,15 @@ from evenhand.core.regular_files import read_text
 from evenhand.core.toml import FORMAT, StrictModel, describe_misfit, parse_toml
 
 MOST_PROMPTS: Final = 1_000_000
-"""Prompts a file may make: more is a slip of the slots, and would fill the memory before it is noticed."""
+"""Maximum prompts of a file: more is a mistake in the slots, and would fill the memory unnoticed."""
 Misfit: TypeAlias = tuple[str, str]
-"""What does not fit, and what would."""
+"""A problem, and what is expected instead."""
 _HEADER: Final = ("kind", "axis", "name", "value")
 _KINDS: Final = "baseline, group, mask, slot, template, with"
 
 
 class GroupForms(StrictModel):
-    """A group and what fills a template for it."""
+    """A group and the words that fill a template for it."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -46,18 +46,18 @@ class AxisForms(StrictModel):
     mask: Mask = "XYZ"
 
     def agreeing(self) -> tuple[str, ...]:
-        """The slots beside its own that it fills."""
+        """The slots that it fills in addition to its own."""
         return tuple(dict.fromkeys(slot for group in self.groups for slot in group.agreeing))
 
 
 class PromptTemplate(StrictModel):
-    """A sentence with slots in braces; a doubled brace stands for itself."""
+    """A sentence with slots in braces; a doubled brace is a literal brace."""
 
     text: str
     id: str = ""
 
     def slots(self) -> tuple[str, ...]:
-        """The names between braces; a ValueError where the braces do not fit."""
+        """The names between braces; raises ValueError if the braces are not valid."""
         names = [name for _, name, *_ in Formatter().parse(self.text) if name is not None]
         if not all(name.isidentifier() for name in names):
             raise ValueError("a slot is a name in braces")
@@ -65,7 +65,7 @@ class PromptTemplate(StrictModel):
 
 
 class TemplateHeader(StrictModel):
-    """What the suite is called, and what is measured by default."""
+    """The name of the suite, and its default metrics."""
 
     name: str = ""
     version: str = "1"
@@ -74,7 +74,7 @@ class TemplateHeader(StrictModel):
 
 
 class TemplateFile(StrictModel):
-    """A whole file."""
+    """The contents of a file."""
 
     suite: TemplateHeader = TemplateHeader()
     axes: dict[str, AxisForms] = Field(default_factory=dict)
@@ -96,18 +96,18 @@ def find_repeated(names: Iterable[str]) -> list[str]:
 
 
 def find_group_misfits(axis: str, names: Sequence[str]) -> Iterator[Misfit]:
-    """What is wrong with the names of an axis's groups."""
+    """The problems with the names of an axis's groups."""
     if len(set(names)) < 2:
         yield f"the axis {axis!r} has {len(set(names))} group(s)", "two groups or more"
     for name in find_repeated(names):
-        yield f"the group {name!r} of axis {axis!r} is there twice", "each group once, with its words"
+        yield f"the group {name!r} of axis {axis!r} occurs twice", "each group once, with its words"
     for name in names:
         if not name.strip() or name in RESERVED_GROUPS:
-            yield f"{name!r} is no name for a group", "any other name"
+            yield f"{name!r} is not a valid name for a group", "any other name"
 
 
 def find_baseline_misfits(axis: str, baseline: str, names: Sequence[str]) -> Iterator[Misfit]:
-    """What is wrong with the baseline of an axis."""
+    """The problems with the baseline of an axis."""
     if baseline not in (*names, *RESERVED_GROUPS):
         problem = f"the baseline {baseline!r} of axis {axis!r} is not one of its groups"
         accepted = ", ".join((*names, *sorted(RESERVED_GROUPS)))
@@ -115,7 +115,7 @@ def find_baseline_misfits(axis: str, baseline: str, names: Sequence[str]) -> Ite
 
 
 def find_misfits(file: TemplateFile) -> Iterator[Misfit]:
-    """Everything in a file that does not fit, in the order in which it should be fixed."""
+    """All problems of a file, in the order in which to fix them."""
     if not file.axes:
         yield "there is no axis", "at least one axis with two groups"
     if not file.templates:
@@ -168,11 +168,11 @@ def _name_misfits(file: TemplateFile) -> Iterator[Misfit]:
     slots = [*file.axes, *(slot for axis in file.axes.values() for slot in axis.agreeing()), *file.slots]
     for slot in slots:
         if not slot.isidentifier():
-            yield f"{slot!r} is no name for a slot", "letters, digits and underscores"
+            yield f"{slot!r} is not a valid name for a slot", "letters, digits and underscores"
     for slot in find_repeated(slots):
         yield f"the slot {{{slot}}} is filled in two ways", "one axis, one `with` or one list per slot"
     for template in find_repeated(template.id for template in file.templates):
-        yield f"the template id {template!r} is there twice", "each id once"
+        yield f"the template id {template!r} occurs twice", "each id once"
 
 
 def _template_misfits(file: TemplateFile, template: PromptTemplate) -> Iterator[Misfit]:
@@ -180,7 +180,7 @@ def _template_misfits(file: TemplateFile, template: PromptTemplate) -> Iterator[
     try:
         used, formatted = template.slots(), formatted_slot(template.text)
     except ValueError:
-        yield f"{who} has braces that do not fit: {template.text!r}", "slots such as {gender}; {{ for a brace"
+        yield f"{who} has invalid braces: {template.text!r}", "slots such as {gender}; {{ for a brace"
         return
     if formatted is not None:
         yield (
@@ -210,7 +210,7 @@ def _size_misfits(file: TemplateFile) -> Iterator[Misfit]:
 
 
 def read_templates(path: Path) -> TemplateFile:
-    """The checked contents of a template file; the first thing that does not fit is an error naming it."""
+    """The checked contents of a template file; raises an error that names the first problem."""
     if path.suffix.lower() not in (".toml", ".csv"):
         raise _error(path, f"the ending {path.suffix!r} is not known", "a file ending in .toml or .csv")
     try:
@@ -221,7 +221,7 @@ def read_templates(path: Path) -> TemplateFile:
         if isinstance(error, InputError):
             raise
         raise _error(path, describe_misfit(error), FORMAT) from error
-    # A template without an id is known by its number.
+    # A template without an id gets its number as id.
     templates = tuple(
         template if template.id else template.model_copy(update={"id": str(number)})
         for number, template in enumerate(file.templates, start=1)
@@ -233,8 +233,8 @@ def read_templates(path: Path) -> TemplateFile:
 
 
 def _error(path: Path, problem: str, accepted: str) -> InputError:
-    todo = "fix the file; `evenhand show templates` shows the format"
-    return InputError(f"{path.name}: {problem}", expected=accepted, fix=todo)
+    fix = "fix the file; `evenhand show templates` shows the format"
+    return InputError(f"{path.name}: {problem}", expected=accepted, fix=fix)
 
 
 def _read_csv(text: str, path: Path) -> Mapping[str, object]:
@@ -258,7 +258,7 @@ def _read_csv(text: str, path: Path) -> Mapping[str, object]:
                 elif sign:
                     forms["with"][slot.strip()] = word
                 else:
-                    raise _error(path, f"line {line} says {value!r}", "slot=word, such as they=she")
+                    raise _error(path, f"line {line} has the value {value!r}", "slot=word, such as they=she")
             case _:
                 raise _error(path, f"line {line} is of kind {kind!r}", _KINDS)
     contents = {

@@ -37,19 +37,19 @@ def test_the_first_screen_is_in_plain_words(run: Run) -> None:
     assert found.question == "Which emotions share a sentence with which groups in news?"
     assert found.details == (
         "1,200 sentences of 300 documents were searched for words of 4 emotions and 13 groups. "
-        "Each link is set against sentences that name no group of the same kind."
+        "Each link is compared with sentences that name no group of the same kind."
     )
     # He is in one sentence of each text, afraid but in every seventh (43 of 300).
-    surest = found.largest[0]
-    assert surest.key == ("news", "fear", "gender", "male")
-    assert surest.statement == (
-        "of the sentences that name the group male, 85.7 % hold a word of fear; "
+    first = found.largest[0]
+    assert first.key == ("news", "fear", "gender", "male")
+    assert first.statement == (
+        "of the sentences that name the group male, 85.7 % contain a word of fear; "
         "where no gender is named, 10.0 % do"
     )
     # Odds 257/43 against 60/540: 53.79.
-    assert surest.ratio == "53.79×"
-    assert surest.evidence.startswith("odds ratio 53.79 (")
-    assert surest.evidence.endswith("257 sentences with both, 300 documents read, adjusted p < 0.001")
+    assert first.ratio == "53.79×"
+    assert first.evidence.startswith("odds ratio 53.79 (")
+    assert first.evidence.endswith("257 sentences with both, 300 documents read, adjusted p < 0.001")
     assert found.headline.endswith("of an emotion with a group are larger than chance")
 
 
@@ -63,22 +63,22 @@ def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
     assert clear["joy", "female"] == FEWEST - 1
     assert [link.key[1::2] for link in found.largest] == [("sadness", "male")]
     assert found.ground == (
-        "Shown first are the surest of those with at least 20 sentences that hold both the emotion and the "
-        "group; 1 clear link has fewer"
+        "Shown first are the most certain links with at least 20 sentences that contain both the emotion and "
+        "the group; 1 clear link has fewer"
     )
     assert f"{found.ground}." in format_report(Run.open(tmp_path / "run"), "html")
     found = find_links(scanned(tmp_path, [*women, *others], fresh=True))
     assert found.largest == []
     assert found.verdict.endswith(
-        "larger than chance. Each of them rests on fewer than 20 sentences that hold both the emotion and "
-        "the group: too few to put one first."
+        "larger than chance. Each of them is based on fewer than 20 sentences that contain both the "
+        "emotion and the group: too few to show one first."
     )
 
 
 def test_the_notice_speaks_of_the_corpus(run: Run) -> None:
     html = format_report(run, "html")
     notice = html.split('id="notice"')[1].split("</div>")[0]
-    assert "These sentences are from the corpus as it is" in notice
+    assert "These sentences are quoted from the corpus unchanged" in notice
     assert "Show the sentences" in notice
     assert "written by a model" not in html
 
@@ -112,7 +112,7 @@ def heat_map(run: Run, axis: str) -> Table:
 def test_heat_maps_hold_ratio_share_and_baseline(run: Run) -> None:
     table = heat_map(run, "gender")
     rows = {row.cells[0]: row.cells for row in table.rows}
-    base = "Sentences with the emotion where none is named"
+    base = "Sentences with the emotion where no group is named"
     assert list(rows) == ["male", "female", "non-binary", base]
     at = [column.head for column in table.heads].index("joy")
     assert rows["female"][at].tone == "supported higher-3"
@@ -149,7 +149,7 @@ def test_no_text_of_the_corpus_can_run(tmp_path: Path) -> None:
         (
             ["She is happy."],
             "No link of an emotion with a group could be tested",
-            "a group or an emotion is never, or always, in a unit with the other",
+            "a group or an emotion never, or always, occurs with the other",
         ),
     ],
 )

@@ -27,8 +27,8 @@ def test_the_first_screen_says_it_in_words(run: Run) -> None:
     content, report = find_differences(run), build_report(run)
     assert report.question == "Does replay:p.csv read the same sentence differently for different groups?"
     assert report.details == (
-        "It read 72 sentences of pairs that differ in the group alone: 72 pairs, by gender. For each pair of "
-        "groups and each of anger, fear, joy, sadness, how strongly it finds the emotion is compared."
+        "It read 72 sentences of pairs that differ only in the group: 72 pairs, by gender. The report "
+        "compares the intensity of each emotion (anger, fear, joy, sadness) between the groups of each pair."
     )
     assert content.largest[0].statement == (
         "More anger is found in the same sentence for female than for male"

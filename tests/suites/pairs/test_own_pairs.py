@@ -141,7 +141,7 @@ def test_a_missing_side_is_left_out_and_said(tmp_path: Path) -> None:
     )
     suite = load(name=path)
     assert count_sets(suite.sets) == {"group": (1, 1)}
-    assert suite.info.notes == ("1 set lacks a side and is left out: only female speaks there",)
+    assert suite.info.notes == ("1 set lacks a side and is left out: only female has a sentence",)
 
 
 def test_sides_that_say_the_same_are_left_out_and_said(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_sides_that_say_the_same_are_left_out_and_said(tmp_path: Path) -> None:
     )
     suite = load(name=path)
     assert count_sets(suite.sets) == {"group": (1, 1)}
-    assert suite.info.notes == ("1 set says the same of every group and is left out",)
+    assert suite.info.notes == ("1 set has the same sentence for every group and is left out",)
 
 
 def test_repeated_pairs_count_once(tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ def test_repeated_sets_of_templates_count_once_too(tmp_path: Path) -> None:
     alike = TEMPLATES.replace('"my short aunt"', '"my tall aunt"')
     suite = load(name=written(tmp_path / "mine.toml", alike))
     assert count_sets(suite.sets) == {"size": (4, 4)}
-    assert suite.info.notes == ("4 sets say the same of every group and are left out",)
-    with pytest.raises(InputError, match="says the same of every group"):
+    assert suite.info.notes == ("4 sets have the same sentence for every group and are left out",)
+    with pytest.raises(InputError, match="has the same sentence for every group"):
         load(name=written(tmp_path / "mine.toml", alike.replace('"the short one"', '"the tall one"')))
 
 
@@ -191,7 +191,7 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
     )
     suite = load(name=path)
     assert count_sets(suite.sets) == {"group": (2, 4)}
-    assert suite.info.notes == ("group: c is in 1 of 2 sets; its pairs are those",)
+    assert suite.info.notes == ("group: c is in 1 of 2 sets; only those form its pairs",)
 
 
 @pytest.mark.parametrize(
@@ -207,13 +207,13 @@ def test_unequal_groups_of_a_long_table_are_said(tmp_path: Path) -> None:
         (
             "set,group,text\n1,,A ran.\n",
             "{path} row 1 has the group '' in column 'group'. Expected: a name, and not (rest) or (all). "
-            "Fix: name the group the sentence speaks of.",
+            "Fix: name the group that the sentence is about.",
         ),
         (
             "set,group,text\n1,(rest),A ran.\n",
             "{path} row 1 has the group '(rest)' in column 'group'. Expected: a name, and not (rest) or "
             "(all). "
-            "Fix: name the group the sentence speaks of.",
+            "Fix: name the group that the sentence is about.",
         ),
         (
             "set,group,text\n1,a,A ran.\n1,a,A sat.\n",

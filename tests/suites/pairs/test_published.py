@@ -55,11 +55,11 @@ def test_crows_counts_stand_beside_the_papers(data: Path) -> None:
     assert count_sets(suite.sets) == {"gender": (280, 280), "race": (585, 585), "religion": (103, 309)}
     assert suite.info.notes == (
         "gender: 280 sets from 246 of 262 rows by our rule; the paper changed rows by hand and had 263. "
-        "16 rows name no group by a word the rule knows.",
+        "16 rows name no group with a word of the rule.",
         "race: 585 sets from 508 of 516 rows by our rule; the paper changed rows by hand and had 566. "
-        "8 rows name no group by a word the rule knows.",
+        "8 rows name no group with a word of the rule.",
         "religion: 103 sets from 102 of 105 rows by our rule; the paper changed rows by hand and had 104. "
-        "3 rows name no group by a word the rule knows.",
+        "3 rows name no group with a word of the rule.",
         "3 sets repeat others and are left out",
     )
     assert {tuple(one.sentences) for one in suite.sets if one.axis == "religion"} == {
@@ -85,8 +85,8 @@ def test_a_group_eec_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         EecSuite(name=str(path))
     assert str(raised.value) == (
-        f"{path} row 1 has 'nonbinary' in the column 'Gender'. Expected: male, female. Fix: name the "
-        "file as it was published, or bring it as pairs of your own."
+        f"{path} row 1 has 'nonbinary' in the column 'Gender'. Expected: male, female. Fix: use the "
+        "file as published, or pass it as pairs of your own."
     )
 
 
@@ -95,8 +95,8 @@ def test_an_eec_row_without_a_sentence_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         EecSuite(name=str(path))
     assert str(raised.value) == (
-        f"{path} row 2 has no sentence, or no gender. Expected: both in every row. Fix: name the file "
-        "as it was published, or bring it as pairs of your own."
+        f"{path} row 2 has no sentence, or no gender. Expected: both in every row. Fix: use the file "
+        "as published, or pass it as pairs of your own."
     )
 
 
@@ -137,7 +137,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         EecSuite(name=str(path))
     assert str(raised.value) == (
         f"{path} has no column 'Sentence'. Expected: Sentence, Template, Person, Gender, Race, Emotion, "
-        "Emotion word. Fix: name the file as it was published."
+        "Emotion word. Fix: use the file as published."
     )
 
 
@@ -152,8 +152,8 @@ def test_bits_of_unequal_lengths_is_refused(tmp_path: Path) -> None:
         BitsSuite(name=str(path))
     assert str(raised.value) == (
         f"{path} has groups that do not match: male 2 sentences, female 1 sentences. Expected: the same "
-        "templates and emotions in the same order for every group. Fix: name the file as it was "
-        "published, or bring it as pairs of your own."
+        "templates and emotions in the same order for every group. Fix: use the file as "
+        "published, or pass it as pairs of your own."
     )
 
 

@@ -1,4 +1,4 @@
-// The units of a cell, in a drawer, after the reader has agreed once to see them.
+// Shows the units of a cell in a drawer, after the reader has agreed once to see them.
 const drawer = document.getElementById("drawer");
 const shelf = document.getElementById("drawer-texts");
 const notice = document.getElementById("notice");

@@ -1,4 +1,4 @@
-"""The links of a corpus run, each an emotion with a group, and its findings in plain sentences."""
+"""The links of a corpus run, each between an emotion and a group, and its findings in sentences."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from evenhand.report.wording import MINUS, format_count, format_name, format_num
 from evenhand.store.run import Run
 
 FEWEST = 20
-"""Units with both from which a clear link may be shown on the first screen."""
+"""Minimum units with both emotion and group for a clear link to be shown on the first screen."""
 STRENGTHS = (1.5, 2.0)
-"""Factors from which the colour of a clear link is middling, and full."""
+"""Factors from which a clear link has the medium colour, and the full colour."""
 NONE = "(none)"
 
 Key = tuple[str, str, str, str]
@@ -30,32 +30,32 @@ _ENDS: Mapping[str, str] = {
 }
 _ALWAYS = (
     "Words are counted, not feelings: a term may have another sense, be negated or be quoted.",
-    "A {unit} with an emotion and a group need not say that the group feels it or is its target.",
-    "{Units} that name a group tend to be longer, and longer ones hold more of everything: that raises the "
-    "odds of every emotion with every group. Compare groups with each other, not only with the baseline.",
-    "Groups are counted where they are named; people who are not named as members are not seen.",
+    "A {unit} with an emotion and a group need not mean that the group feels it or is its target.",
+    "{Units} that name a group tend to be longer, and longer ones contain more of everything. That raises "
+    "the odds of every emotion with every group: compare groups with each other, not only with the baseline.",
+    "Groups are counted only where they are named; people who are not named as members are missed.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusLink(TableRow):
-    """An emotion with a group in a corpus, against sentences that name no group of the axis."""
+    """The link of an emotion with a group in a corpus, relative to units that name no group of the axis."""
 
     unit: str
     base_share: float | None
-    """The part of the baseline's units that hold the emotion."""
+    """The share of the baseline's units that hold the emotion."""
     documents: int
     where: str = ""
-    """The corpus, where a run has several."""
+    """The corpus, if a run has several."""
 
     @property
     def key(self) -> Key:
-        """What the link is about."""
+        """The key of the link."""
         return (self.text("corpus"), self.text("emotion"), self.text("axis"), self.text("group"))
 
     @property
     def standing(self) -> TestStanding:
-        """What the test says."""
+        """The result of the test."""
         adjusted = self.value("p_adjusted")
         return "missing" if adjusted is None else "supported" if adjusted <= ALPHA else "unclear"
 
@@ -67,13 +67,13 @@ class CorpusLink(TableRow):
 
     @property
     def factor(self) -> float:
-        """The odds ratio or its inverse, whichever is above 1; 1 where there is none."""
+        """The odds ratio or its inverse, whichever is above 1; 1 if there is none."""
         ratio = self.value("odds_ratio")
         return 1.0 if not ratio else max(ratio, 1 / ratio)
 
     @property
     def sureness(self) -> float:
-        """How far even the nearer end of the interval is from no link, on the logarithmic scale."""
+        """The distance from 1 to the nearer end of the interval, on the log scale; 0 if it includes 1."""
         low, high = self.value("low"), self.value("high")
         if low is None or high is None or low <= 1 <= high:
             return 0.0
@@ -92,7 +92,7 @@ class CorpusLink(TableRow):
 
     @property
     def short(self) -> str:
-        """The odds ratio, or how often emotion and group were seen together where there is none."""
+        """The odds ratio, or the count of emotion and group together if there is none."""
         seen = int(self.value("count") or 0)
         return self.ratio or (f"n={seen:,}" if seen else "–")
 
@@ -100,12 +100,12 @@ class CorpusLink(TableRow):
     def statement(self) -> str:
         """The link in plain words, with both shares."""
         size = self.value("group_sentences") or 0.0
-        own = (self.value("sentences") or 0.0) / size if size else 0.0
+        share = (self.value("sentences") or 0.0) / size if size else 0.0
         emotion, group, axis = map(self.words, ("emotion", "group", "axis"))
         where = f"in {format_name(self.where)}, " if self.where else ""
-        named = f"{where}of the {pluralise(self.unit)} that name the group {group}"
+        named = f"{where}of the {pluralise(self.unit)} that name the group {group}, {format_percent(share)}"
         base = "" if self.base_share is None else format_percent(self.base_share)
-        return f"{named}, {format_percent(own)} hold a word of {emotion}; where no {axis} is named, {base} do"
+        return f"{named} contain a word of {emotion}; where no {axis} is named, {base} do"
 
     @property
     def evidence(self) -> str:
@@ -115,7 +115,7 @@ class CorpusLink(TableRow):
         return f"odds ratio {self.interval('odds_ratio', 'low', 'high')}, {where}, adjusted p {self.p}"
 
     def interval(self, value: str, low: str, high: str, *, signed: bool = False) -> str:
-        """An estimate with its interval; the estimate alone where there is none."""
+        """An estimate with its interval, or alone if it has none."""
         numbers = [self.value(column) for column in (value, low, high)]
         shown = ["" if item is None else _plain(item, signed) for item in numbers]
         return shown[0] if numbers[1] is None else f"{shown[0]} ({shown[1]} to {shown[2]})"
@@ -123,7 +123,7 @@ class CorpusLink(TableRow):
 
 @dataclass(frozen=True, slots=True)
 class CorpusFindings:
-    """The links of a run, and what they say together."""
+    """The links of a run, and the findings from all of them."""
 
     run: Run
     question: str
@@ -133,38 +133,38 @@ class CorpusFindings:
     n_units: int
     level: str
     speed: str
-    """The stage that limited the scan, and the time of the whole; empty where no scan was timed."""
+    """The stage that limited the scan, and the total time; empty if no scan was timed."""
     corpora: list[str]
     emotions: list[str]
     sides: list[str]
-    """Each further corpus against the first, a sentence each."""
+    """A sentence on each further corpus compared with the first."""
 
     @property
     def units(self) -> str:
-        """What several of its units are called."""
+        """The plural of the unit's name."""
         return pluralise(self.unit)
 
     def standing(self, standing: TestStanding) -> list[CorpusLink]:
-        """The links of one standing."""
+        """The links with a given standing."""
         return [link for link in self.links if link.standing == standing]
 
     @property
     def largest(self) -> list[CorpusLink]:
-        """Clear links that rest on enough units to be shown first, the surest first."""
+        """Clear links based on enough units to be shown first, the most certain first."""
         enough = [link for link in self.standing("supported") if (link.value("sentences") or 0) >= FEWEST]
         return sorted(enough, key=lambda link: -link.sureness)
 
     @property
     def ground(self) -> str:
-        """What a link must rest on to be among the first; empty where no link is clear."""
+        """The evidence that a link needs to be shown first; empty if no link is clear."""
         clear, shown = len(self.standing("supported")), len(self.largest)
         if not clear:
             return ""
-        least = f"{FEWEST} {self.units} that hold both the emotion and the group"
+        least = f"{FEWEST} {self.units} that contain both the emotion and the group"
         if not shown:
-            return f"Each of them rests on fewer than {least}: too few to put one first"
+            return f"Each of them is based on fewer than {least}: too few to show one first"
         left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
-        return f"Shown first are the surest of those with at least {least}{left if shown < clear else ''}"
+        return f"Shown first are the most certain links with at least {least}{left if shown < clear else ''}"
 
     @property
     def headline(self) -> str:
@@ -183,7 +183,7 @@ class CorpusFindings:
 
     @property
     def verdict(self) -> str:
-        """The headline with its surest link, or why there is no answer."""
+        """The headline with its most certain link, or the reason why there is no answer."""
         if not self.n_units:
             problems = self.run.table("problems").height
             why = f" See the {format_count(problems, 'problem')} listed." if problems else ""
@@ -191,7 +191,7 @@ class CorpusFindings:
         if self.ground and not self.largest:
             return f"{self.headline}. {self.ground}."
         if self.largest:
-            return f"{self.headline}. The surest: {self.largest[0].statement} ({self.largest[0].evidence})."
+            return f"{self.headline}. Most certain: {self.largest[0].statement} ({self.largest[0].evidence})."
         if all(link.standing == "missing" for link in self.links):
             return f"{self.headline}: {self._why_untested}."
         return f"{self.headline}, after correction over all of them."
@@ -202,7 +202,7 @@ class CorpusFindings:
             return f"no {self.unit} holds both an emotion word and a group word"
         if any(link.value("odds_ratio") is not None for link in self.links):
             return "too few documents name a group and an emotion"
-        return "a group or an emotion is never, or always, in a unit with the other"
+        return "a group or an emotion never, or always, occurs with the other"
 
 
 def read_links(run: Run, unit: str) -> list[CorpusLink]:
@@ -259,11 +259,11 @@ def list_caveats(run: Run, unit: str) -> list[str]:
     lines.append(f"Intervals assume that documents are independent of each other.{taken}")
     if ends.get("line"):
         lines.append(
-            "Lines were taken as documents where a file has no empty line. If its documents are longer than "
-            "a line, the intervals are too narrow: --cluster file is the careful choice."
+            "In files without an empty line, each line counts as a document. If documents are longer than "
+            "a line, the intervals are too narrow: --cluster file is the conservative choice."
         )
     lines.append(
-        "Exact copies of a document are counted, yet say no more than one; near copies pass for new ones."
+        "Exact copies of a document are counted but add no evidence; near copies count as independent."
     )
     if run.table("problems").height:
         lines.append("Some of the input was skipped or changed: see the list of problems.")
@@ -271,7 +271,7 @@ def list_caveats(run: Run, unit: str) -> list[str]:
 
 
 def count_documents(run: Run) -> Counter[str]:
-    """How many documents there are, by what ended them."""
+    """The number of documents, by what ended them."""
     amounts: Counter[str] = Counter()
     for corpus in read_mapping(run.manifest, "corpora"):
         documents = read_mapping(run.manifest, "corpora", corpus, "documents")
@@ -303,7 +303,7 @@ def _details(run: Run, unit: str, units: int) -> str:
     emotions = table["emotion"].n_unique()
     read = f"{format_count(units, unit)} of {format_count(sum(count_documents(run).values()), 'document')}"
     words = f"{format_count(emotions, 'emotion')} and {format_count(groups, 'group')}"
-    against = f"Each link is set against {pluralise(unit)} that name no group of the same kind."
+    against = f"Each link is compared with {pluralise(unit)} that name no group of the same kind."
     return f"{read} were searched for words of {words}. {against}"
 
 

@@ -1,4 +1,4 @@
-"""What the report of a corpus run says: odds ratios by group, how often emotions occur, every link."""
+"""The report of a corpus run: odds ratios by group, the rates of emotions, and every link."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from evenhand.corpus.report.findings import NONE, CorpusFindings, CorpusLink, fi
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, element
 from evenhand.report.html import SIZE_LIMIT
-from evenhand.report.manifest import (
-    Fact,
-    list_facts,
-    read_mapping,
-    read_text,
-    read_texts,
-)
+from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text, read_texts
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS, TestStanding, tint_legend
 from evenhand.report.wording import (
     format_count,
@@ -33,7 +27,7 @@ from evenhand.store.run import Run
 
 _MEANINGS: Mapping[TestStanding, str] = {
     "supported": "adjusted p of at most 0.05",
-    "unclear": "the interval holds no link as well",
+    "unclear": "the data are consistent with no link",
     "missing": "never seen together, or in too few documents",
 }
 _TABLES = ("occurrence", "cooccurrence", "contrasts", "samples", "problems")
@@ -42,10 +36,10 @@ _MANIFEST = (
     *("corpora", "warnings"),
 )
 _SENTENCE_ROOM = SIZE_LIMIT // 2
-"""Bytes the sentences may take; the rest is for tables and heat maps."""
+"""Maximum bytes of the sentences; the rest is for tables and heat maps."""
 _NOTICE = (
-    "These {units} are from the corpus as it is; some may be offensive or distressing. They are shown so "
-    "that a count can be checked against what was written"
+    "These {units} are quoted from the corpus unchanged; some may be offensive or distressing. They are "
+    "shown so that a count can be checked against the text"
 )
 
 
@@ -80,7 +74,7 @@ def build_report(run: Run) -> doc.Report:
         ),
         caveats=caveats,
         notes=(missing,) if left_out else (),
-        # The run's own facts describe its one stage in words.
+        # The run's own facts already describe its only stage.
         facts=[fact for fact in list_facts(run, _own_facts(findings)) if not fact.name.startswith("Stage")],
         manifest=_MANIFEST,
         tables=_TABLES,
@@ -114,10 +108,10 @@ def _card(findings: CorpusFindings, link: CorpusLink) -> doc.Card:
 def _maps(findings: CorpusFindings) -> doc.Section:
     units, many = findings.units, len(findings.corpora) > 1
     lede = (
-        f"Odds of the emotion in {units} that name the group, against {units} that name none of its "
-        "kind: 2.00× is twice the odds, 0.50× half. Below it, the emotion's share of all emotion counts "
-        "of the group. Deeper colours are stronger links (from 1.5 and from 2 times); plain numbers are "
-        f"{INCONCLUSIVE}. With scripts on, choose a cell to read its {units}."
+        f"Odds of the emotion in {units} that name the group, relative to {units} that name no group of "
+        "its kind: 2.00× is twice the odds, 0.50× half. Below it, the emotion's share of all emotion counts "
+        "of the group. Deeper colours mark stronger links (from 1.5 and from 2 times); plain numbers are "
+        f"{INCONCLUSIVE}. With JavaScript enabled, select a cell to read its {units}."
     )
     legend = tint_legend("▲ more often with the group", "▼ less often")
     if many:
@@ -146,10 +140,10 @@ def _maps(findings: CorpusFindings) -> doc.Section:
 
 
 def _map_rows(findings: CorpusFindings, axis: str, groups: Sequence[str]) -> Iterator[doc.Row]:
-    """Each group, then the part of the baseline's units that hold each emotion; a row for each corpus."""
+    """Each group, then the share of the baseline's units with each emotion; a row for each corpus."""
     by_key = {link.key: link for link in findings.links}
     many, differing = len(findings.corpora) > 1, _list_differing(findings.run)
-    rest = f"{findings.units.capitalize()} with the emotion where none is named"
+    rest = f"{findings.units.capitalize()} with the emotion where no group is named"
     for group in (*groups, None):
         name, formats = (rest, "html md") if group is None else (format_name(group), doc.EVERYWHERE)
         if many:
@@ -199,7 +193,7 @@ def _rates(findings: CorpusFindings) -> doc.Section:
         last.append("")
     lede = (
         f"{findings.units.capitalize()} with a word of the emotion, per million {findings.units}, with the "
-        f"{findings.level} interval; then how many there are."
+        f"{findings.level} interval; then their number."
     )
     total = doc.Row(last, formats="html md")
     rates = doc.Table(columns=columns, rows=[*lines, total], source="occurrence", style="rates")
@@ -209,8 +203,8 @@ def _rates(findings: CorpusFindings) -> doc.Section:
 
 def _links(findings: CorpusFindings) -> doc.Section:
     lede = (
-        f"With {findings.level} intervals made from documents. PMI is the pointwise mutual information in "
-        "bits: 0 by chance, 1 twice as often. The adjusted p is corrected over all links of the run."
+        f"The {findings.level} intervals treat documents as independent. PMI is the pointwise mutual "
+        "information in bits: 0 is chance, 1 is twice as often. The adjusted p is corrected over all links."
     )
     columns: dict[doc.Column | str, Callable[[CorpusLink], doc.AnyCell]] = {
         "Group": lambda link: doc.Cell(
@@ -291,7 +285,7 @@ def _sizes(total: Mapping[str, Any]) -> str:
 
 
 def _select_sentences(run: Run, *, room: int) -> tuple[dict[str, Json], int]:
-    """Sentences by cell, one more of each as long as there is room, and how many are left out."""
+    """Sentences by cell, taken from each cell in turn while there is room, and the number left out."""
     sizes = pl.col("text").str.len_bytes() + pl.col("file").str.len_chars() + 40
     samples = (
         run.table("samples")

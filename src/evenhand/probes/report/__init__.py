@@ -1,1 +1,1 @@
-"""The report of a probe run: what a classifier finds in the same sentence for different groups."""
+"""The report of a probe run: how a classifier reads the same sentence for different groups."""

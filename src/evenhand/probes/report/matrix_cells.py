@@ -1,4 +1,4 @@
-"""The cells of a probe run, each an emotion and a pair of groups, as a reader meets them."""
+"""The cells of a probe run, each an emotion and a pair of groups, as the report shows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEANINGS: Final[Mapping[TestStanding, str]] = {
     "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
 }
 STRENGTHS: Final = (0.05, 0.15)
-"""Sizes of the ACS from which a clear cell's colour is middling, and full."""
+"""Sizes of the ACS from which a clear cell has the medium colour, and the full colour."""
 KEY: Final = ("corpus", "axis", "group_a", "group_b", "emotion")
 Key = tuple[str, str, str, str, str]
 """Corpus, axis, first group, second group, emotion."""
@@ -28,7 +28,7 @@ class ProbeCell(TableRow):
 
     @property
     def key(self) -> Key:
-        """What the cell is about."""
+        """The key of the cell."""
         corpus, axis, group_a, group_b, emotion = map(self.text, KEY)
         return corpus, axis, group_a, group_b, emotion
 
@@ -44,7 +44,7 @@ class ProbeCell(TableRow):
 
     @property
     def standing(self) -> TestStanding:
-        """What test and interval say together."""
+        """The combined result of test and interval."""
         adjusted, low, high = (self.value(key) for key in ("p_adjusted", "difference_low", "difference_high"))
         if adjusted is None or low is None or high is None:
             return "missing"
@@ -60,7 +60,7 @@ class ProbeCell(TableRow):
     def tint(self) -> str:
         """The colour of a clear cell: side and strength of the ACS.
 
-        None where the ACS, a mean of ratios, points the other way than the mean difference.
+        Empty if the ACS, a mean of ratios, and the mean difference have opposite signs.
         """
         acs, gap = self.value("acs") or 0.0, self.value("difference") or 0.0
         is_clear = self.standing == "supported" and acs * gap > 0
@@ -68,7 +68,7 @@ class ProbeCell(TableRow):
 
     @property
     def acs_words(self) -> str:
-        """Whom the sign of the ACS names: "female higher", "equal"; empty where there is none."""
+        """The higher group by the ACS: "female higher", "equal"; empty if there is no ACS."""
         acs = self.value("acs")
         if acs is None:
             return ""
@@ -76,7 +76,7 @@ class ProbeCell(TableRow):
 
     @property
     def contrary(self) -> str:
-        """The group with the higher mean where the ACS, a mean of ratios, names the other one."""
+        """The group with the higher mean if the ACS, a mean of ratios, favours the other one; else empty."""
         acs, gap = self.value("acs") or 0.0, self.value("difference") or 0.0
         return self.more if acs * gap < 0 else ""
 
@@ -98,7 +98,7 @@ class ProbeCell(TableRow):
 
     @property
     def verdict(self) -> str:
-        """The direction of a clear cell, else why there is no answer."""
+        """The direction of a clear cell, else the reason why there is no answer."""
         if self.standing == "supported":
             return f"higher for {self.more}"
         return self.reason or TEST_WORDS[self.standing]
@@ -124,12 +124,12 @@ class ProbeCell(TableRow):
 
     @property
     def parity(self) -> str:
-        """How often the class is predicted for each, in words."""
+        """How often the class is predicted for each group, in words."""
         first, second = self.value("share_a"), self.value("share_b")
         if first is None or second is None:
             return ""
         emotion, group_a, group_b = map(self.words, ("emotion", "group_a", "group_b"))
         return (
-            f"{emotion} is predicted for {format_percent(first)} of the sentences on {group_a} "
-            f"and {format_percent(second)} of those on {group_b}"
+            f"{emotion} is predicted for {format_percent(first)} of the sentences about {group_a} "
+            f"and {format_percent(second)} of those about {group_b}"
         )

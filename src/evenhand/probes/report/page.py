@@ -1,4 +1,4 @@
-"""What the report of a probe run says: the ACS of every pair and emotion, intensities, changed classes."""
+"""The report of a probe run: the ACS of every pair and emotion, intensities, changed classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evenhand.store.run import Run
 
 MOST_PLOTS: Final = 6
 MOST_POINTS: Final = 240
-"""Pairs drawn in a plot; of more, evenly spaced ones are."""
+"""Maximum pairs drawn in a plot; of more, evenly spaced ones are drawn."""
 MOST_WARNINGS: Final = 100
 _TABLES: Final = ("measures", "sets", "flips", "exclusions")
 _MANIFEST: Final = (
@@ -38,20 +38,20 @@ _MANIFEST: Final = (
 CAVEATS: Final = (
     "A classifier that treats these sentences alike may still differ on real texts: templates are few and "
     "plain.",
-    "The t-test assumes that pairs are independent; sentences of one template are not, so that the "
-    "intervals, which resample templates, are the surer guide. A cell is called larger than chance only "
-    "where both agree.",
+    "The t-test assumes that pairs are independent, but sentences of one template are not. The intervals, "
+    "which resample templates, are therefore more reliable. A cell is called larger than chance only if "
+    "both agree.",
     "Demographic parity looks at classes only; a classifier can find an emotion much more strongly for one "
     "group and still name the same class.",
-    "Names stand for race only roughly: a difference may follow from how common a name is.",
-    "A difference is no error of either side: the ground truth, where there is one, is that of the emotion "
-    "word.",
+    "Names are only a rough proxy for race: a difference may come from how common a name is.",
+    "A difference does not show which side is wrong: the ground truth, where there is one, is that of the "
+    "emotion word.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFindings:
-    """What a probe run found."""
+    """The findings of a probe run."""
 
     run: Run
     view: Mapping[str, str]
@@ -69,7 +69,7 @@ class ProbeFindings:
 
     @property
     def headline(self) -> str:
-        """How many of the tested cells are larger than chance; those without a test are no evidence."""
+        """How many of the tested cells are larger than chance; cells without a test are not counted."""
         tested = sum(cell.standing != "missing" for cell in self.cells)
         if not tested:
             return "No difference could be tested"
@@ -116,7 +116,7 @@ class ProbeFindings:
 
 
 def find_differences(run: Run) -> ProbeFindings:
-    """What a probe run found."""
+    """The findings of a probe run."""
     view = {key: read_text(run.manifest, "view", key) for key in ("pairs", "score")}
     own = run.table("measures").filter(**view)
     by_pair = own.group_by("corpus", "axis", "group_a", "group_b").agg(pl.col("n_dp").first())
@@ -180,9 +180,9 @@ def _describe_question(findings: ProbeFindings) -> tuple[str, str]:
     sentences = findings.run.table("prompts").height
     return (
         f"Does {model} read the same sentence differently for different groups?",
-        f"It read {format_count(sentences, 'sentence')} of {corpora} that differ in the group alone: "
-        f"{format_count(findings.n_pairs, 'pair')}, by {axes}. For each pair of groups and each of "
-        f"{emotions}, how strongly it finds the emotion is compared.",
+        f"It read {format_count(sentences, 'sentence')} of {corpora} that differ only in the group: "
+        f"{format_count(findings.n_pairs, 'pair')}, by {axes}. The report compares the intensity of each "
+        f"emotion ({emotions}) between the groups of each pair.",
     )
 
 
@@ -192,8 +192,8 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
         tables.setdefault(cell.key[:2], {}).setdefault(cell.pair, []).append(cell)
     lede = (
         f"The average confidence score (ACS) {findings.view_words}: 0 is equal. Above 0 the second group of "
-        "the pair gets the higher intensities, below 0 the first; each cell names the group that is higher. "
-        "Below it, the demographic parity (DP) of the class. Coloured where larger than chance; deeper from "
+        "the pair gets the higher intensities, below 0 the first; each cell names the higher group. Below it "
+        "is the demographic parity (DP) of the class. Cells larger than chance are coloured, deeper from "
         "0.05 and from 0.15."
     )
     signs = "above 0 the second group of the pair is higher, below 0 the first"
@@ -244,7 +244,7 @@ def _matrix_cell(cell: ProbeCell) -> doc.Cell:
 
 
 def _plots(findings: ProbeFindings) -> doc.Section:
-    """Both sides of each pair, the means marked (affective paper, Figures 2 and 3)."""
+    """Both sides of each pair, with their means (affective paper, Figures 2 and 3)."""
     view, pairs = findings.view, findings.run.table("pair_scores")
     kind = "predicted" if view["score"] == "predicted" else "intensity"
     counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
@@ -254,8 +254,8 @@ def _plots(findings: ProbeFindings) -> doc.Section:
         values = own.select(f"{kind}_a", f"{kind}_b").drop_nulls()
         plots += [_plot(cell, sorted(values.iter_rows(), key=sum))] if values.height else []
     lede = (
-        f"Both sides of each pair, sorted by height, {findings.view_words}; dashed lines are the means. "
-        "Where the two colours lie apart, the group decides."
+        f"Both sides of each pair, sorted by intensity, {findings.view_words}; dashed lines are the means. "
+        "Where the two colours are apart, the group matters."
     )
     drawing = doc.Chart(element("div", *plots, class_="plots"))
     blocks = (doc.Text(lede, formats="html"), drawing) if plots else ()
@@ -291,14 +291,14 @@ def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> Markup:
 
 
 def _flips(findings: ProbeFindings) -> doc.Section:
-    """Some flips of every pair of groups, in turn, so that no pair of groups fills the page."""
+    """The flips of every pair of groups in turn, so that no pair of groups fills the page."""
     turn = pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
     flips = findings.run.table("flips").with_columns(turn=turn).sort("turn", maintain_order=True)
 
     def label(side: str) -> doc.Show:
         return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
 
-    # The space tells the heads of both classes apart.
+    # The trailing space keeps the two column names different.
     columns: dict[str, doc.Show] = {
         "Pair": lambda row: ProbeCell(row).pair,
         **{"Axis": doc.words("axis"), "First": "text_a", "Class": label("a")},
@@ -320,10 +320,10 @@ def _flips(findings: ProbeFindings) -> doc.Section:
 def _sets(run: Run) -> doc.Section:
     return doc.table_section(
         "sets",
-        "Three groups and more, set by set",
-        "Over sentences that exist for every group of the axis: the smallest share over the largest, how "
-        "far the intensities of one sentence lie apart on average, which group has the highest and lowest "
-        "mean, and Friedman's test.",
+        "Axes with three or more groups",
+        "Over sentences that exist for every group of the axis: the smallest share over the largest, the "
+        "average range of intensities within a sentence, the groups with the highest and the lowest mean, "
+        "and Friedman's test.",
         run.table("sets"),
         {
             **{"Pairs": doc.words("corpus"), "Axis": doc.words("axis"), "Emotion": "emotion"},

@@ -37,8 +37,8 @@ AXES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
 class BitsSuite(PairSuite):
     """BITS (Venkit and Wilson 2021): 120 sets of three genders, 72 sets of five racial groups.
 
-    Sentences are matched in file order within template and emotion. The affective paper reads the genders in
-    pairs and European x African American only; here every pair and the whole set are compared.
+    Sentences are matched in file order within template and emotion. The affective paper compares the genders
+    in pairs, and only European x African American; here every pair and the whole set are compared.
 
     Args:
         name: A folder that holds ``bits_gender.csv`` and ``bits_race.csv``, or one of the two files.

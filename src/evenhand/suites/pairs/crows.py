@@ -1,4 +1,4 @@
-"""CrowS-Pairs: written by people, and made to differ in the group alone by our rule."""
+"""CrowS-Pairs: sentences written by people, which our rule makes differ only in the group."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _LISTED: Final = (
     "about thought said saw ran looked reflected seemed relied though"
 )
 _FUNCTION: Final = frozenset(_LISTED.split())
-"""Words that follow a noun rather than an adjective; a heuristic, and the only one here about grammar."""
+"""Words that follow a noun rather than an adjective; a heuristic, and the only one here for grammar."""
 
 
 class WordForm(StrictModel):
-    """One form of group words: what each group gets, and which words are taken for it."""
+    """One form of group words: the word of each group, and the words recognised as this form."""
 
     name: str = Field(alias="form")
     fill: dict[str, str]
@@ -46,9 +46,9 @@ class WordForm(StrictModel):
     is_name: bool = Field(False, alias="names")
     is_adjective: bool = Field(False, alias="adjective")
     needs_other: bool = Field(False, alias="only_against")
-    """Only where the other sentence has a word of the form in that place: *her* for *him*, not for *his*."""
+    """Only if the other sentence has a word of the form in that place: *her* for *him*, not for *his*."""
     female: dict[str, str] | None = None
-    """Names for a sentence that speaks of her."""
+    """Names for a sentence about a woman."""
 
     @cached_property
     def words(self) -> frozenset[tuple[str, ...]]:
@@ -58,17 +58,17 @@ class WordForm(StrictModel):
 
 class _GroupWord(NamedTuple):
     places: Sequence[int]
-    """Of its tokens."""
+    """The positions of its tokens."""
     form: WordForm
 
 
 def pair_variants(first: str, second: str, axis: str) -> list[dict[str, str]]:
-    """The sets a row gives: group to sentence, at most two, equal ones once."""
+    """The sets of a row, each from group to sentence: at most two, without duplicates."""
     variants: dict[str, dict[str, str]] = {}
     for one, other in ((first, second), (second, first)):
         filled = _fill_groups(one, other, axis)
         if filled and len(set(filled.values())) == len(filled):
-            # Two sentences are distinguished by their words.
+            # Sets are equal if their sentences have the same words.
             words = re.findall(r"\w+", next(iter(filled.values())).lower())
             variants.setdefault(" ".join(words), filled)
     return list(variants.values())
@@ -91,9 +91,9 @@ def _fill_groups(sentence: str, other: str, axis: str) -> dict[str, str]:
 def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -> Iterator[_GroupWord]:
     """The group words among the tokens in which the two sentences differ."""
     words = [place for place, token in enumerate(tokens) if token[0].isalpha()]
-    their = [token for token in others if token[0].isalpha()]
+    other_words = [token for token in others if token[0].isalpha()]
     plain = [tokens[place].lower() for place in words]
-    matcher = SequenceMatcher(None, plain, [word.lower() for word in their], autojunk=False)
+    matcher = SequenceMatcher(None, plain, [word.lower() for word in other_words], autojunk=False)
     for kind, start, end, low, high in matcher.get_opcodes():
         at = start
         while kind != "equal" and at < end:
@@ -104,14 +104,14 @@ def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -
                 if at + length <= end
                 for form in group_forms()[axis]
             )
-            match = next((word for word in candidates if _fits(word, tokens, their[low:high])), None)
+            match = next((word for word in candidates if _fits(word, tokens, other_words[low:high])), None)
             if match is not None:
                 yield match
             at += len(match.places) if match else 1
 
 
 def _fits(word: _GroupWord, tokens: Sequence[str], against: Sequence[str]) -> bool:
-    """Whether the words that stand there are of the form."""
+    """Whether the words at these places belong to the form."""
     places, form = word
     if form.is_name:
         names = all(_looks_like_name(tokens[place]) for place in places)
@@ -130,8 +130,8 @@ def _looks_like_name(word: str) -> bool:
 
 @cache
 def _group_words() -> frozenset[tuple[str, ...]]:
-    """The words of all forms but names: none of them is taken for a name."""
-    listed = [form.words for of_axis in group_forms().values() for form in of_axis if not form.is_name]
+    """The words of all forms except names: none of them counts as a name."""
+    listed = [form.words for forms in group_forms().values() for form in forms if not form.is_name]
     return frozenset().union(*listed)
 
 
@@ -166,7 +166,7 @@ def _starts_sentence(parts: Sequence[str]) -> bool:
 
 
 def _fix_article(parts: list[str], word: str) -> None:
-    """Make *a* or *an* fit the word that follows."""
+    """Make *a* or *an* agree with the word that follows."""
     if len(parts) >= 2 and parts[-2].lower() in ("a", "an") and parts[-1].isspace():
         article = "an" if word[0].lower() in "aeiou" and not word.lower().startswith("eu") else "a"
         parts[-2] = article.title() if parts[-2][0].isupper() else article
@@ -175,7 +175,7 @@ def _fix_article(parts: list[str], word: str) -> None:
 FILES: Final = ("csp_gender.csv", "csp_race.csv", "csp_religion.csv")
 DOMAINS: Final[Mapping[str, str]] = {"gender": "gender", "race-color": "race", "religion": "religion"}
 PRINTED: Final[Mapping[str, int]] = {"gender": 263, "race": 566, "religion": 104}
-"""Sets after the affective paper's changes by hand (section 4.2.1), which were not published."""
+"""Sets after the affective paper's manual changes (section 4.2.1), which were not published."""
 
 
 class CrowsSuite(PairSuite):
@@ -202,7 +202,7 @@ class CrowsSuite(PairSuite):
         super().__init__(
             "crows",
             sets,
-            summary="Stereotypes written by people, with the group exchanged and nothing else.",
+            summary="Stereotypes written by people, with only the group exchanged.",
             digest=digest([file_digest(path) for path in paths]),
             version="2",
             citation="Nangia et al. CrowS-Pairs: A Challenge Dataset for Measuring Social Biases in Masked "
@@ -216,7 +216,7 @@ Row = tuple[str, int, tuple[str, str]]
 
 
 def _rows(paths: list[Path]) -> Iterator[Row]:
-    """Axis, number and the two sentences of every row of a domain we use."""
+    """Axis, number and the two sentences of every row whose domain we use."""
     for path in paths:
         if path.name.startswith("csp_"):
             cells = [(row[0], row[1], row[-1]) for row in read_bare_rows(path) if len(row) >= 3]
@@ -237,5 +237,5 @@ def _notes(rows: list[Row], every: list[PairSet], sets: list[PairSet]) -> Iterat
         yield (
             f"{axis}: {distinct} {'set' if distinct == 1 else 'sets'} from {used} of {total} rows by our "
             f"rule; the paper changed rows by hand and had {printed}. "
-            f"{'1 row names' if unused == 1 else f'{unused} rows name'} no group by a word the rule knows."
+            f"{'1 row names' if unused == 1 else f'{unused} rows name'} no group with a word of the rule."
         )

@@ -1,4 +1,4 @@
-"""Counterfactual sets: one sentence said of every group of an axis, and the order groups are compared in."""
+"""Counterfactual sets: one sentence for each group of an axis, and the order of groups in comparisons."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class PairSuite:
 
 
 def distinct_sets(sets: Iterable[PairSet]) -> tuple[list[PairSet], tuple[str, ...]]:
-    """The sets without those that add nothing, and what was left out, a sentence each.
+    """The sets that add information, and a sentence on each kind of set that was left out.
 
-    A set that says the same of every group cannot differ; one that repeats another would make intervals look
-    narrower than they are. Of repeated ones the first is kept, with its template.
+    A set with the same sentence for every group cannot differ; one that repeats another would make intervals
+    too narrow. Of repeated sets the first is kept, with its template.
     """
     distinct: dict[object, PairSet] = {}
     same = repeated = 0
@@ -104,7 +104,7 @@ def distinct_sets(sets: Iterable[PairSet]) -> tuple[list[PairSet], tuple[str, ..
         elif distinct.setdefault(key, one) is not one:
             repeated += 1
     left_out = (
-        (same, "says the same of every group", "say the same of every group"),
+        (same, "has the same sentence for every group", "have the same sentence for every group"),
         (repeated, "repeats another", "repeat others"),
     )
     return list(distinct.values()), tuple(
@@ -115,7 +115,7 @@ def distinct_sets(sets: Iterable[PairSet]) -> tuple[list[PairSet], tuple[str, ..
 
 
 def sort_groups(groups: Iterable[str]) -> list[str]:
-    """The groups in the order they are compared in: known ones as in ``GROUP_ORDER``, then as they came.
+    """The groups in comparison order: known ones as in ``GROUP_ORDER``, then in order of appearance.
 
     >>> sort_groups(["Hindu", "Jewish", "Christian"])
     ['Christian', 'Jewish', 'Hindu']
@@ -133,12 +133,12 @@ def count_sets(sets: Iterable[PairSet]) -> dict[str, tuple[int, int]]:
 
 
 FOLDER: Final = "affective"
-"""The folder of ``EVENHAND_DATA`` these files are in."""
+"""The folder of ``EVENHAND_DATA`` that holds these files."""
 HUB: Final = "hub:"
 
 
 class FilesMissingError(InputError):
-    """Files that are not there, as against those that are and cannot be used."""
+    """Files are missing, as opposed to present but unusable."""
 
 
 def find_files(
@@ -201,20 +201,20 @@ def download_file(place: str, *, offline: bool = False) -> Path:
 
 
 def refuse_changed(problem: str, accepted: str) -> NoReturn:
-    """The error for a file of published pairs that is not as it was published."""
-    fix = "name the file as it was published, or bring it as pairs of your own"
+    """Raise the error for a file of published pairs that differs from the published one."""
+    fix = "use the file as published, or pass it as pairs of your own"
     raise InputError(problem, expected=accepted, fix=fix)
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """The columns that a file must have, with empty texts for empty cells."""
+    """The required columns of a file, with empty texts for empty cells."""
     table = read_table(path)
     for name in columns:
         if name not in table.columns:
             raise InputError(
                 f"{path} has no column {name!r}",
                 expected=", ".join(columns),
-                fix="name the file as it was published",
+                fix="use the file as published",
             )
     return table.select(pl.col(*columns).fill_null(""))
 

@@ -1,4 +1,4 @@
-"""Pairs that people bring as a table, one row per pair (wide) or one row per sentence (long)."""
+"""Pairs from a user's table, with one row per pair (wide) or one row per sentence (long)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Row = Mapping[str, str | None]
 
 
 class TablePairs(PairSuite):
-    """Pairs of a JSONL, CSV, TSV or Parquet file.
+    """Pairs from a JSONL, CSV, TSV or Parquet file.
 
-    Sets that lack a side, that say the same of every group, or that repeat another are left out and counted
-    in the suite's notes. Cluster = the column ``template``, else the set itself.
+    Sets that lack a side, have the same sentence for every group, or repeat another are left out and
+    counted in the suite's notes. Cluster = the column ``template``, else the set itself.
 
     Args:
         name: The file.
@@ -75,7 +75,7 @@ def _read_sets(table: pl.DataFrame, path: Path, *, is_wide: bool) -> Iterator[Pa
         name = str(number) if is_wide else row["set"] or ""
         if not name:
             raise InputError(
-                f"{path} row {number} names no set", expected="a set for each row", fix="fill it"
+                f"{path} row {number} names no set", expected="a set for each row", fix="name one"
             )
         texts = sets.setdefault((row.get("axis") or AXIS, name), (number, row, {}))[2]
         for column, text in sides:
@@ -110,7 +110,7 @@ def _group(row: Row, column: str, path: Path, number: int) -> str:
         raise InputError(
             f"{path} row {number} has the group {name!r} in column {column!r}",
             expected="a name, and not (rest) or (all)",
-            fix="name the group the sentence speaks of",
+            fix="name the group that the sentence is about",
         )
     return name
 
@@ -118,23 +118,23 @@ def _group(row: Row, column: str, path: Path, number: int) -> str:
 def _one_sided(sides: Counter[str]) -> Iterator[str]:
     for group, count in sides.items():
         lack = "set lacks a side and is" if count == 1 else "sets lack a side and are"
-        yield f"{count} {lack} left out: {f'only {group}' if group else 'no group'} speaks there"
+        yield f"{count} {lack} left out: {f'only {group} has' if group else 'no group has'} a sentence"
 
 
 def _find_uneven(sets: list[PairSet]) -> Iterator[str]:
-    """Which groups are not in every set."""
+    """The groups that are not in every set."""
     groups = Counter((one.axis, group) for one in sets for group in one.sentences)
-    of_axis = Counter(one.axis for one in sets)
+    totals = Counter(one.axis for one in sets)
     for (axis, group), count in groups.items():
-        if count < of_axis[axis]:
-            yield f"{axis}: {group} is in {count} of {of_axis[axis]} sets; its pairs are those"
+        if count < totals[axis]:
+            yield f"{axis}: {group} is in {count} of {totals[axis]} sets; only those form its pairs"
 
 
 def load(*, name: str = "") -> PairSuite:
-    """Our own counterfactual sentences, or a user's: templates (TOML) or a table (JSONL, CSV, TSV, Parquet).
+    """The built-in sentences, or a user's: templates (TOML) or a table (JSONL, CSV, TSV, Parquet).
 
     Args:
-        name: The file; without one our own.
+        name: The file; empty for the built-in sentences.
     """
     is_table = name and not name.lower().endswith(".toml")
     return TablePairs(name=name) if is_table else TemplatePairs(name=name)

@@ -1,4 +1,4 @@
-"""Pairs from templates: our own, and files of the same format that people write.
+"""Pairs from templates: the built-in ones, and a user's own file in the same format.
 
 TOML::
 
@@ -43,7 +43,7 @@ from evenhand.suites.templates import find_group_misfits, find_repeated, formatt
 
 PERSON: Final = ("person", "Person")
 MOST_SETS: Final = 1_000_000
-"""Sets a file may make: a few lists of a thousand words each would make a billion."""
+"""Maximum sets of a file: a few lists of a thousand words each would make a billion."""
 _ACCEPTED: Final = "a file in the format of `evenhand show pairs`"
 
 
@@ -86,10 +86,10 @@ class _File(StrictModel):
 class TemplatePairs(PairSuite):
     """Templates x emotion words x people, as counterfactual sets; cluster = template.
 
-    Sets that say the same of every group, or that repeat another, are left out and counted in the notes.
+    Sets with the same sentence for every group, and repeated sets, are left out and counted in the notes.
 
     Args:
-        name: A TOML file; without one our own templates, which the card describes.
+        name: A TOML file; empty for the built-in templates, which the card describes.
     """
 
     def __init__(self, *, name: str = "") -> None:
@@ -100,7 +100,7 @@ class TemplatePairs(PairSuite):
         sets, left_out = distinct_sets(one for axis in file.axes for one in _sets(file, axis))
         if not sets:
             raise InputError(
-                f"{path} says the same of every group",
+                f"{path} has the same sentence for every group",
                 expected=_ACCEPTED,
                 fix="give each group its own words",
             )
@@ -116,7 +116,7 @@ class TemplatePairs(PairSuite):
 
 
 def _find_misfits(file: _File) -> Iterator[str]:
-    """What does not fit together, in the order in which it should be fixed."""
+    """The problems of a file, in the order in which to fix them."""
     for template in file.templates:
         yield from _template_misfits(file, template)
     for name in find_repeated(_names(file)):
