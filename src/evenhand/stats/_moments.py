@@ -80,7 +80,7 @@ class CellMoments:
     @classmethod
     def join(cls, outputs: Sequence[CellMoments]) -> CellMoments:
         """The moments of several outputs of the same rows."""
-        joined = {name: np.concatenate([getattr(of, name) for of in outputs]) for name in _OF_VALUES}
+        joined = {name: np.concatenate([getattr(output, name) for output in outputs]) for name in _OF_VALUES}
         return replace(outputs[0], **joined)
 
     def select(self, *at: int) -> CellMoments:
@@ -100,7 +100,7 @@ class CellMoments:
         return exact
 
     def contrast(self, weights: Floats) -> Contrast:
-        """The contrast ``weights @ means``; every cell with a weight must hold two clusters or more."""
+        """The contrast ``weights @ means``; every cell with a weight must have two clusters or more."""
         squares = weights**2
         independent = (self.variances * squares).sum(axis=-1)
         crossed = np.triu(self.covariance * np.multiply.outer(weights, weights), 1)
@@ -113,7 +113,7 @@ class CellMoments:
     def own_df(self, most: Floats) -> Floats:
         """Degrees of freedom of each cell's variance, estimated from its own clusters, from 1 to ``most``.
 
-        Twice the squared variance over its sampling variance, the sum of u^4 less (sum of u^2)^2 / G: about
+        Twice the squared variance over its sampling variance, the sum of u^4 minus (sum of u^2)^2 / G: about
         G for normal values, and about twice the number of clusters with the label for a rare label.
         """
         squares, most = self.variances**2, most[..., None]

@@ -32,7 +32,7 @@ from evenhand.stats.results import NO_VARIATION
 AlphaScale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 _SINGLE = "no item has two ratings"
 _MOST_LABELS = 20
-"""Above this, ordinal ranks are not recomputed for each resample: memory grows with their square."""
+"""With more labels, ordinal ranks are not recomputed per resample: memory grows with the square of labels."""
 
 
 class Correlation(NamedTuple):
@@ -56,7 +56,7 @@ def fleiss_kappa(items: npt.ArrayLike, labels: npt.ArrayLike, **how: Unpack[Resa
     agreeing = ((counts**2).sum(axis=1) - ratings) / (ratings * (ratings - 1))
     rows = np.column_stack([agreeing, np.ones_like(agreeing), counts])
     return Resampling(**how).estimate_items(
-        rows, _kappas, n=int(ratings.sum()), n_null=n_null, name="Fleiss' kappa", empty=_SINGLE
+        rows, _fleiss_kappas, n=int(ratings.sum()), n_null=n_null, name="Fleiss' kappa", empty=_SINGLE
     )
 
 
@@ -72,14 +72,14 @@ def krippendorff_alpha(
     if scale not in get_args(AlphaScale):
         raise InputError(f"scale is {scale!r}", expected="nominal, ordinal or interval")
     if scale == "interval":
-        rows, n_null = _moments(items, check_values(values, "values"))
-        n, statistic = rows[:, 1].sum(), _interval
+        rows, n_null = _interval_rows(items, check_values(values, "values"))
+        n, statistic = rows[:, 1].sum(), _interval_alpha
     else:
         counts, n_null = _counts(items, values)
         is_large = counts.shape[1] > _MOST_LABELS
         n = counts.sum()
-        rows = (_disagreements if scale == "nominal" else _of_ranks if is_large else _products)(counts)
-        statistic = _nominal if scale == "nominal" else _interval if is_large else _ordinal
+        rows = (_nominal_rows if scale == "nominal" else _rank_rows if is_large else _ordinal_rows)(counts)
+        statistic = _nominal_alpha if scale == "nominal" else _interval_alpha if is_large else _ordinal_alpha
     return Resampling(**how).estimate_items(
         rows, statistic, n=int(n), n_null=n_null, name=f"Krippendorff's alpha ({scale})", empty=_SINGLE
     )
@@ -128,26 +128,26 @@ def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
     return ranks
 
 
-def _kappas(sums: Floats) -> Floats:
+def _fleiss_kappas(sums: Floats) -> Floats:
     """Fleiss' kappa from the sums of agreement, items and counts."""
     totals = sums[:, 2:]
     chance = divide((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
     return divide(divide(sums[:, 0], sums[:, 1]) - chance, 1 - chance)
 
 
-def _disagreements(counts: Floats) -> Floats:
+def _nominal_rows(counts: Floats) -> Floats:
     """For each item its share of differing pairs, weighted by its number of ratings, and its counts."""
     ratings = counts.sum(axis=1)
     return np.column_stack([(ratings**2 - (counts**2).sum(axis=1)) / (ratings - 1), counts])
 
 
-def _nominal(sums: Floats) -> Floats:
+def _nominal_alpha(sums: Floats) -> Floats:
     totals = sums[:, 1:]
     n = totals.sum(axis=1)
     return _alpha(n, sums[:, 0], n * n - (totals**2).sum(axis=1), n * n)
 
 
-def _products(counts: Floats) -> Floats:
+def _ordinal_rows(counts: Floats) -> Floats:
     """For each item the quadratic form from label ranks to its disagreement (labels^2), and its counts."""
     ratings, labels = counts.sum(axis=1), counts.shape[1]
     products = -counts[:, :, None] * counts[:, None, :]
@@ -156,14 +156,14 @@ def _products(counts: Floats) -> Floats:
     return np.column_stack([flat, counts])
 
 
-def _of_ranks(counts: Floats) -> Floats:
-    """As `_moments`, for the mid-ranks of labels among all ratings."""
+def _rank_rows(counts: Floats) -> Floats:
+    """As `_interval_rows`, for the mid-ranks of labels among all ratings."""
     totals = counts.sum(axis=0)
     ranks = np.cumsum(totals) - totals / 2 - totals.sum() / 2
     return _disagreement_rows(counts.sum(axis=1), counts @ ranks, counts @ ranks**2)
 
 
-def _ordinal(sums: Floats) -> Floats:
+def _ordinal_alpha(sums: Floats) -> Floats:
     labels = round((4 * sums.shape[1] + 1) ** 0.5 - 1) // 2
     products, totals = sums[:, : labels**2].reshape(-1, labels, labels), sums[:, labels**2 :]
     n = totals.sum(axis=1)
@@ -174,7 +174,7 @@ def _ordinal(sums: Floats) -> Floats:
     return _alpha(n, observed, n * squares - (totals * ranks).sum(axis=1) ** 2, n * squares)
 
 
-def _moments(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int]:
+def _interval_rows(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int]:
     """Disagreement, number, sum and squares of each item with two or more ratings; number of other items."""
     codes = encode_clusters(items, values.size)
     n = np.bincount(codes).astype(np.float64)
@@ -188,7 +188,7 @@ def _disagreement_rows(n: Floats, sums: Floats, squares: Floats) -> Floats:
     return np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
 
 
-def _interval(sums: Floats) -> Floats:
+def _interval_alpha(sums: Floats) -> Floats:
     observed, n, total, squares = sums.T
     return _alpha(n, observed, n * squares - total**2, n * squares)
 

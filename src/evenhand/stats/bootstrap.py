@@ -28,7 +28,7 @@ from evenhand.stats.quantiles import normal_cdf, normal_quantile, widen_tails
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 2_000_000
-"""Draws held in memory at a time."""
+"""Number of draws held in memory at once."""
 PERCENTILE = "cluster bootstrap (percentile)"
 TOO_FEW_VALUES = "too few resamples have a value"
 
@@ -79,7 +79,7 @@ def percentile_estimate(
     value: float | None,
     draws: Floats,
     resamples: int,
-    of: Sample,
+    sample: Sample,
     *,
     level: float,
     method: str = PERCENTILE,
@@ -91,19 +91,17 @@ def percentile_estimate(
     ``reason`` is the null reason if there is no value. A statistic that is the same in every resample, such
     as full agreement, is not certain: it has no interval unless it ``may_be_constant``.
     """
-    estimate = partial(
-        Estimate, level=check_level(level), method=method, n=of.n, n_null=of.n_null, n_clusters=of.n_clusters
-    )
+    estimate = partial(Estimate, level=check_level(level), method=method, **sample._asdict())
     draws = draws[np.isfinite(draws)]
     if value is None or math.isnan(value):
         return estimate(None, None, None, null_reason=reason)
-    if of.n_clusters < 2:
+    if sample.n_clusters < 2:
         return estimate(value, None, None, null_reason=ONE_CLUSTER)
     if draws.size < max(1, resamples / 2):
         return estimate(value, None, None, null_reason=TOO_FEW_VALUES)
     if not may_be_constant and np.ptp(draws) <= 1e-12:
         return estimate(value, None, None, null_reason=NO_VARIATION)
-    low, high = np.quantile(draws, widen_tails(level, of.n_clusters))
+    low, high = np.quantile(draws, widen_tails(level, sample.n_clusters))
     return estimate(value, float(low), float(high))
 
 
@@ -135,7 +133,7 @@ class Resampling:
         name: str,
         reason: str = NO_VALUES,
     ) -> Estimate:
-        """Any number of a set of rows, with a percentile interval over resampled clusters.
+        """Any statistic of rows, with a percentile interval over resampled clusters.
 
         ``statistic`` takes row positions and returns the number, or None where those rows have none. The
         percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its

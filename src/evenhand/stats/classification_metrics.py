@@ -194,7 +194,7 @@ def best_cut(
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
     n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
     sample = Sample(scores.size, n_clusters)
-    percentiles = partial(percentile_estimate, resamples=resamples, of=sample, level=level)
+    percentiles = partial(percentile_estimate, resamples=resamples, sample=sample, level=level)
     if not cuts.size or np.unique(codes).size < 2:
         reason = NO_VARIATION if scores.size else NO_VALUES
         missing = percentiles(None, np.empty(0), method=_NAME, reason=reason)

@@ -172,15 +172,15 @@ class ContrastTests:
     judgements: _Judgements
 
     @classmethod
-    def of(cls, of: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
+    def of(cls, cells: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
         """Test means by t, shares by Newcombe's interval."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            parts = (_judge_shares if is_share else _judge_means)(of, weights, level)
-            plain = ((of.shares if is_share else of.means) * weights).sum(axis=-1)
-        few, empty = of.clusters.min(axis=-1) < 2, of.sizes.min(axis=-1) == 0
+            parts = (_judge_shares if is_share else _judge_means)(cells, weights, level)
+            plain = ((cells.shares if is_share else cells.means) * weights).sum(axis=-1)
+        few, empty = cells.clusters.min(axis=-1) < 2, cells.sizes.min(axis=-1) == 0
         numbers = _Judgements(*(np.where(few, np.nan, part) for part in parts))
         estimate = np.where(empty, np.nan, np.where(few, plain, parts.estimate))
-        return cls(of, weights, is_share, level, numbers._replace(estimate=estimate))
+        return cls(cells, weights, is_share, level, numbers._replace(estimate=estimate))
 
     def difference(self, *at: int) -> Difference:
         """One contrast; a stands for the cells with a positive weight, b for those with a negative one."""
@@ -215,24 +215,24 @@ class ContrastTests:
         return share_estimates(self.moments.select(output), self.level)
 
 
-def _judge_means(of: CellMoments, weights: Floats, level: float) -> _Judgements:
-    estimate, variance, df = of.contrast(weights)
+def _judge_means(cells: CellMoments, weights: Floats, level: float) -> _Judgements:
+    estimate, variance, df = cells.contrast(weights)
     se = np.sqrt(variance)
     half = np.where(se > 0, t_quantiles((1 + level) / 2, df) * se, np.nan)
     p = np.where(se > 0, 2 * t_lower_tails(-np.abs(estimate / se), df), np.nan)
     return _Judgements(estimate, estimate - half, estimate + half, se, df, p)
 
 
-def _judge_shares(of: CellMoments, weights: Floats, level: float) -> _Judgements:
-    newcombe = NewcombeIntervals.of(of, weights)
-    _, variance, df = of.contrast(weights)
+def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> _Judgements:
+    newcombe = NewcombeIntervals.of(cells, weights)
+    _, variance, df = cells.contrast(weights)
     estimate, se, quantile = newcombe.estimate, np.sqrt(variance), t_quantiles((1 + level) / 2, df)
     low, high = newcombe.interval(quantile)
     first = newcombe.shares[..., :1]
     is_constant = ((newcombe.shares == first) & (first % 1 == 0)).all(axis=-1)
     p = np.where(is_constant, np.nan, 2 * t_lower_tails(-newcombe.touching_quantile(), df))
     # So few clusters cannot estimate the correlation of the shares: be at least as wide as the t test.
-    few = (of.n_clusters < FEW_CLUSTERS) & ~np.isnan(p)
+    few = (cells.n_clusters < FEW_CLUSTERS) & ~np.isnan(p)
     low = np.where(few, np.minimum(low, estimate - quantile * se), low)
     high = np.where(few, np.maximum(high, estimate + quantile * se), high)
     plain = np.where(se > 0, 2 * t_lower_tails(-np.abs(estimate / se), df), np.nan)
@@ -240,7 +240,7 @@ def _judge_shares(of: CellMoments, weights: Floats, level: float) -> _Judgements
     low = np.maximum(low, weights[weights < 0].sum())
     high = np.minimum(high, weights[weights > 0].sum())
     # Clusters that vary identically in all cells leave no standard error for the difference.
-    is_degenerate = variance < _MIN_VARIANCE_SHARE * of.variances.max(axis=-1)
+    is_degenerate = variance < _MIN_VARIANCE_SHARE * cells.variances.max(axis=-1)
     low, high, p = (np.where(is_degenerate, np.nan, part) for part in (low, high, p))
     return _Judgements(estimate, low, high, se, df, p)
 

@@ -121,26 +121,26 @@ def estimate_mean(
     return estimate(mean, *ends, n_clusters=n_clusters)
 
 
-def estimate_ratio(of: CellMoments, level: float) -> Estimate:
+def estimate_ratio(cells: CellMoments, level: float) -> Estimate:
     """Mean of a over mean of b (above 1: a is higher), with a cluster-robust interval on the log scale.
 
     The delta method on log mean a - log mean b; a cluster that spans both cells is counted once. Null where
     a mean is not positive, or a cell is empty.
     """
-    n, n_clusters = (int(of.sizes.sum()), int(of.n_clusters)) if of.sizes.all() else (0, 0)
+    n, n_clusters = (int(cells.sizes.sum()), int(cells.n_clusters)) if cells.sizes.all() else (0, 0)
     estimate = partial(
         Estimate, level=level, method="cluster-robust log ratio", n=n, n_null=0, n_clusters=n_clusters
     )
     if not n:
         return estimate(None, None, None, null_reason=NO_VALUES)
-    mean_a, mean_b = (float(mean) for mean in of.means)
+    mean_a, mean_b = (float(mean) for mean in cells.means)
     if min(mean_a, mean_b) < _SMALLEST:
         reason = NOT_POSITIVE if min(mean_a, mean_b) <= 0 else NEAR_ZERO
         return estimate(None, None, None, null_reason=reason)
     ratio = mean_a / mean_b
-    if of.clusters.min() < 2:
+    if cells.clusters.min() < 2:
         return estimate(ratio, None, None, null_reason=ONE_CLUSTER)
-    _, variance, df = of.contrast(np.array([1 / mean_a, -1 / mean_b]))
+    _, variance, df = cells.contrast(np.array([1 / mean_a, -1 / mean_b]))
     half = t_quantile((1 + level) / 2, float(df)) * math.sqrt(variance)
     if not 0 < half <= _UNBOUNDED:
         return estimate(ratio, None, None, null_reason=NEAR_ZERO if variance else NO_VARIATION)
@@ -148,19 +148,19 @@ def estimate_ratio(of: CellMoments, level: float) -> Estimate:
     return estimate(ratio, ratio / factor, ratio * factor)
 
 
-def share_estimates(of: CellMoments, level: float, *, n_null: int = 0) -> list[Estimate]:
+def share_estimates(cells: CellMoments, level: float, *, n_null: int = 0) -> list[Estimate]:
     """The share of the first cell of each set with `clustered_proportion`'s interval.
 
     A cell with a single cluster has no interval.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        known = effective_sizes(of.shares, of.sizes, of.kish, of.variances)
-        share, size = of.shares[..., 0], np.where(of.shares % 1 == 0, of.kish, known)[..., 0]
-        df = np.broadcast_to(1 / of.sizes[..., 0] ** 2 / of.design[..., 0, 0], share.shape)
-        plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, of.own_df(df)[..., 0]))
+        known = effective_sizes(cells.shares, cells.sizes, cells.kish, cells.variances)
+        share, size = cells.shares[..., 0], np.where(cells.shares % 1 == 0, cells.kish, known)[..., 0]
+        df = np.broadcast_to(1 / cells.sizes[..., 0] ** 2 / cells.design[..., 0, 0], share.shape)
+        plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, cells.own_df(df)[..., 0]))
         lows = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
         highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
-    columns = (share, lows, highs, of.sizes[..., 0].astype(int), of.clusters[..., 0])
+    columns = (share, lows, highs, cells.sizes[..., 0].astype(int), cells.clusters[..., 0])
     estimates = []
     for value, low, high, n, n_clusters in zip(
         *(np.atleast_1d(one).tolist() for one in columns), strict=True
@@ -221,17 +221,17 @@ class NewcombeIntervals(NamedTuple):
     """Degrees of freedom of each share's own variance, at most ``df``; None means ``df``."""
 
     @classmethod
-    def of(cls, of: CellMoments, weights: Floats) -> NewcombeIntervals:
+    def of(cls, cells: CellMoments, weights: Floats) -> NewcombeIntervals:
         """The contrasts of the shares of cells."""
-        _, variance, df = of.contrast(weights)
-        independent = (weights**2 * of.variances).sum(axis=-1)
+        _, variance, df = cells.contrast(weights)
+        independent = (weights**2 * cells.variances).sum(axis=-1)
         return cls(
-            shares=of.shares,
-            sizes=effective_sizes(of.shares, of.sizes, of.kish, of.variances),
+            shares=cells.shares,
+            sizes=effective_sizes(cells.shares, cells.sizes, cells.kish, cells.variances),
             weights=weights,
             shared=np.where(independent > 0, variance / independent, 1.0),
             df=df,
-            own=of.own_df(df),
+            own=cells.own_df(df),
         )
 
     @property

@@ -28,7 +28,7 @@ from evenhand.stats.intervals import NewcombeIntervals, effective_sizes
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
 
 _BLOCK = 2_000_000
-"""Cluster labels held in memory at a time."""
+"""Number of cluster labels held in memory at once."""
 _CANCELLED = 1e-13
 """A variance below this share of its terms is cancellation error."""
 _TIE = 1e-9
@@ -46,7 +46,7 @@ def cluster_permutation(
 ) -> Permutation:
     """The two-sided permutation p-value of the gap between ``group`` (True) and the rest.
 
-    Labels are permuted among clusters that lie in one group; a cluster that spans both exchanges its two
+    Labels are permuted among clusters that lie on one side; a cluster that spans both exchanges its two
     sides or not (for pairs: a sign flip). The statistic is the gap over its cluster-robust standard error, so
     the test is also valid where only the variances of the groups differ (Janssen 1997). For shares
     (``is_share``; values of 0 and 1) it is the quantile at which the default test's interval touches 0: a
