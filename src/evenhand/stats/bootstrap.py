@@ -31,7 +31,6 @@ _BLOCK = 2_000_000
 """Number of draws held in memory at once."""
 PERCENTILE = "cluster bootstrap (percentile)"
 TOO_FEW_VALUES = "too few resamples have a value"
-
 _TIE = 1e-12
 """Means within this relative distance are ties, separated only by rounding."""
 
@@ -91,7 +90,10 @@ def percentile_estimate(
     ``reason`` is the null reason if there is no value. A statistic that is the same in every resample, such
     as full agreement, is not certain: it has no interval unless it ``may_be_constant``.
     """
-    estimate = partial(Estimate, level=check_level(level), method=method, **sample._asdict())
+    check_level(level)
+    estimate = partial(
+        Estimate, level=level, method=method, n=sample.n, n_null=sample.n_null, n_clusters=sample.n_clusters
+    )
     draws = draws[np.isfinite(draws)]
     if value is None or math.isnan(value):
         return estimate(None, None, None, null_reason=reason)
