@@ -137,7 +137,7 @@ def test_methods_are_paired_over_people(tmp_path: Path) -> None:
     # a1 5, a2 6, a3 5, a4 7 against 3, 4, 3, 5: always two lower, so the difference has no spread.
     assert (base["mean"], steered["mean"], steered["difference"]) == (5.75, 3.75, -2.0)
     assert steered["p"] is None
-    assert "all differences are equal" in steered["null_reason"]
+    assert "every difference is the same" in steered["null_reason"]
     told = (run.path / "report.md").read_text()
     assert "lower than baseline for each of 4 participants" in told
     with pytest.raises(InputError, match=r"^no text is of the method 'x'\. Expected: baseline, steered\."):

@@ -140,7 +140,7 @@ def test_differences_all_alike_have_an_infinite_t_and_say_so(tmp_path: Path) -> 
     row = cell(run, "joy", "male", "female", pairs="all", score="emotion")
     assert (row["p"], row["p_adjusted"], row["effect_size"]) == (None, None, None)
     assert row["null_reason"] == (
-        "p: all differences are equal and not 0, so t is infinite; p_wilcoxon is given"
+        "p: every difference is the same and not 0, so that t is infinite; p_wilcoxon is given"
     )
     assert row["difference"] == pytest.approx(0.1)
     # Six ranks of one sign, all tied at 3.5: z = 10.5 / sqrt(6 x 7 x 13 / 24 - 6 x 35 / 48) = 2.449.

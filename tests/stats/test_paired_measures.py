@@ -58,12 +58,12 @@ def test_a_second_intensity_of_zero_is_left_out_of_the_acs_and_counted() -> None
     assert found.acs.n == 1
     assert found.avg_delta.value == pytest.approx(0.35)  # (0.5 + 0.2) / 2: both pairs
     every = paired_intensities([0.5, 0.2], [0.0, 0.0], rng=0)
-    assert (every.acs.value, every.acs.null_reason) == (None, "all intensities of the second group are 0")
+    assert (every.acs.value, every.acs.null_reason) == (None, "every second intensity is 0")
 
 
 def test_constant_differences_have_no_test_and_say_so() -> None:
     # 0.2 - 0.3 and 0.3 - 0.4 differ in the last bit: that is rounding, not spread.
-    infinite = "all differences are equal and not 0, so t is infinite"
+    infinite = "every difference is the same and not 0, so that t is infinite"
     for first, second in (([0.5, 0.25, 0.75], [1.0, 0.75, 1.25]), ([0.2, 0.3, 0.4], [0.3, 0.4, 0.5])):
         found = paired_intensities(first, second, rng=0)
         assert (found.t.p, found.t.null_reason) == (None, infinite)

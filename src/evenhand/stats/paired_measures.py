@@ -36,7 +36,7 @@ ScoreChoice: TypeAlias = Literal["predicted", "emotion"]
 PARITY_THRESHOLD: Final = 0.80
 """The paper reports bias where demographic parity is below this (Feldman et al. 2015)."""
 NEVER: Final = "never predicted"
-ZEROS: Final = "all intensities of the second group are 0"
+ZEROS: Final = "every second intensity is 0"
 NONE: Final = -1
 """The code of a missing class or ground truth."""
 

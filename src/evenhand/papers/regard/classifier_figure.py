@@ -71,7 +71,7 @@ class FigureTrainings:
             tables.append(_accuracies(name, [read_predictions(run / PREDICTIONS_FILE) for run in runs]))
         tables.append(_accuracies(EMBEDDED, [self._embedded_predictions()]))
         published = [
-            {"source": "paper", "classifier": "BERT", "part": "unknown", "context": name, "accuracy": value}
+            {"source": "paper", "classifier": "BERT", "part": "not said", "context": name, "accuracy": value}
             for name, value in PRINTED.items()
         ]
         frame = pl.concat([pl.DataFrame(published), *tables], how="diagonal_relaxed")
