@@ -109,11 +109,11 @@ def test_wrong_names_are_refused_before_work(paper):
         replicate.prepare("bold", tables="2")
     assert str(error.value) == (
         "--tables names 'table_2', which this replication does not have. "
-        "Expected: table_1, table_3, figure_2. Fix: name some of these; a bare number is a table."
+        "Expected: table_1, table_3, figure_2. Fix: choose from these; a bare number is a table."
     )
-    with pytest.raises(InputError, match="the paper 'gold' is not known"):
+    with pytest.raises(InputError, match="unknown paper 'gold'"):
         replicate.prepare("gold")
-    with pytest.raises(InputError, match="--data names nowhere, which is not there"):
+    with pytest.raises(InputError, match="--data names nowhere, which does not exist"):
         replicate.prepare("bold", data="nowhere")
 
 

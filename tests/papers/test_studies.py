@@ -31,7 +31,7 @@ def test_table_8_takes_a_study_of_toxicity(tmp_path: Path) -> None:
     likert = make_study(tmp_path / "l", task="likert", items=2)
     with Database(likert) as db:
         save_answers(db, "a1", [SubmittedAnswer(likert.items()["item_id"][0], "biased", "3")])
-    with pytest.raises(InputError, match=r"asks biased\. Expected: gender, sentiment, toxicity\."):
+    with pytest.raises(InputError, match=r"questions biased\. Expected: gender, sentiment, toxicity\."):
         human_validation.read_labels(likert.folder)
 
 

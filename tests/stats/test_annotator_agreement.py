@@ -150,5 +150,5 @@ def test_bad_input() -> None:
         RatingCodes.from_rows(["1"], ["a"], ["angry"], scale=("low", "high"))
     with pytest.raises(InputError, match=r"^1 items came with 2 annotators and 1 labels\."):
         RatingCodes.from_rows(["1"], ["a", "b"], ["low"])
-    with pytest.raises(InputError, match=r"^2 places came for 3 labels\."):
+    with pytest.raises(InputError, match=r"^there are 2 positions for 3 labels\."):
         pairwise_spearman(ratings_of(TABLE), (0.0, 1.0), rng=0)

@@ -129,7 +129,7 @@ def test_few_keywords_widen_an_interval_and_fewer_have_none():
 def test_bad_input():
     with pytest.raises(InputError) as error:
         base_rate_distances([([0.1, 0.2], ["a", "b"], ["x", "x"])], rng=0)
-    assert str(error.value) == "the keyword 'x' stands in two options. Expected: one option a keyword."
+    assert str(error.value) == "the keyword 'x' is in two options. Expected: one option per keyword."
     with pytest.raises(InputError, match="2 values came with 1 options"):
         base_rate_distances([([0.1, 0.2], ["a"], ["x", "y"])], rng=0)
 

@@ -77,7 +77,7 @@ def test_intervals_cover():
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match="the label 'angry' is not known"):
+    with pytest.raises(InputError, match="unknown label 'angry'"):
         validate_labels(["angry"], ["neutral"], labels=LABELS, rng=0)
     with pytest.raises(InputError, match="1 labels came with 2 human ones"):
         validate_labels(["neutral"], ["neutral", "neutral"], labels=LABELS, rng=0)

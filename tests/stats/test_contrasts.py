@@ -283,7 +283,7 @@ def test_a_contrast_over_an_empty_cell_is_null() -> None:
 
 
 def test_cells_outside_the_weights_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^cells of type int64 came with 2 weights\. Expected: one integer"):
+    with pytest.raises(InputError, match=r"^cells of type int64 do not index the 2 weights\. Expected: "):
         clustered_contrast([1.0, 2.0], [0, 2], None, weights=(1, -1))
 
 

@@ -60,7 +60,7 @@ def test_chi_square_warns_of_small_expected_counts_and_drops_empty_labels() -> N
     found = chi_square([[3, 0, 2], [9, 0, 30]])
     assert found.df == 1
     # expected: 5 x 12/44 = 1.36, 5 x 32/44 = 3.64, 39 x 12/44 = 10.6, 39 x 32/44 = 28.4
-    assert found.warning == "2 of 4 cells expect fewer than 5"
+    assert found.warning == "2 of 4 expected counts are below 5"
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_missing_values_are_refused_not_dropped() -> None:
 
 
 def test_a_share_needs_yes_or_no() -> None:
-    with pytest.raises(InputError, match=r"^y holds 0\.5, which is no yes or no\."):
+    with pytest.raises(InputError, match=r"^y contains 0\.5, which is neither 0 nor 1\."):
         clustered_proportion([0, 0.5, 1])
 
 

@@ -44,7 +44,7 @@ def test_nobody_read_both() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InputError, match=r"^nobody rated the baseline 'c'\. Expected: a, b\."):
+    with pytest.raises(InputError, match=r"^the baseline 'c' has no ratings\. Expected: a, b\."):
         compare_methods(["x", "y"], ["a", "b"], [1, 2], baseline="c")
     with pytest.raises(InputError, match=r"^1 ratings came with 2 participants and 2 methods\."):
         compare_methods(["x", "y"], ["a", "b"], [1], baseline="a")

@@ -91,7 +91,7 @@ def test_sides_of_unequal_length_are_refused() -> None:
     with pytest.raises(InputError) as raised:
         find_flips([0], [0, 1])
     assert str(raised.value) == (
-        "1 and 2 predictions came with 1 ground truths. Expected: one of each a pair, -1 where there is none."
+        "there are 1 and 2 predictions but 1 ground truths. Expected: one of each per pair, -1 if missing."
     )
 
 

@@ -186,5 +186,5 @@ def test_a_rare_label_without_a_gap_is_rarely_called_one() -> None:
 
 
 def test_shares_are_yes_or_no() -> None:
-    with pytest.raises(InputError, match=r"^y holds 0\.5, which is no yes or no"):
+    with pytest.raises(InputError, match=r"^y contains 0\.5, which is neither 0 nor 1"):
         cluster_permutation([0.5, 1.0], [False, True], rng=0, is_share=True)

@@ -56,5 +56,5 @@ def test_impossible_plans_are_refused() -> None:
         InputError, match=r"^a gap of 0\. Expected: a gap above 0, in the unit of the values\.$"
     ):
         clusters_needed(0, sd=1)
-    with pytest.raises(InputError, match=r"^0 samples a cluster\. Expected: 1 or more\.$"):
+    with pytest.raises(InputError, match=r"^0 samples per cluster\. Expected: 1 or more\.$"):
         clusters_needed(0.1, sd=1, samples=0)

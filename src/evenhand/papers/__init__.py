@@ -15,25 +15,25 @@ class ReplicateOptions(Measured, Seeded, Loading, Recording, total=False):
 
     data: Annotated[Path | str | None, Option("Folder with the paper's published data.")]
     tables: Annotated[
-        str | Sequence[str] | None, Option("Only these: 3 or table_3, figure_2; repeated or comma-separated.")
+        str | Sequence[str] | None, Option("Exhibits: 3 or table_3, figure_2; repeated or comma-separated.")
     ]
     model: Annotated[
-        str | Sequence[str] | None, Option("A source to run, as `audit` takes it; repeat for several.")
+        str | Sequence[str] | None, Option("A source to run, as for `audit`; repeat for several.")
     ]
     suite: Annotated[
         Path | str | None,
         Option(
-            "regard: a TOML file with demographics and contexts of your own, which the models named are "
-            "asked about too.",
+            "regard: a TOML file with your own demographics and contexts, which the named models are "
+            "prompted with too.",
             flag_type=str,
         ),
     ]
     human: Annotated[Path | str | None, Option("Human labels, for the tables that need them.")]
     max_new_tokens: Annotated[
         int | None,
-        Option("bold: how many tokens a model that writes forward adds (default 30; not printed).", ge=1),
+        Option("bold: new tokens of causal models (default 30; the paper does not state it).", ge=1),
     ]
-    full: Annotated[bool, Option("All of the paper's prompts, not the stated subset.")]
+    full: Annotated[bool, Option("Use all of the paper's prompts instead of the stated subset.")]
     jobs: Annotated[
-        int | None, Option("political: conditions at once, each in a process of its own (default 1).", ge=1)
+        int | None, Option("political: conditions in parallel, each in its own process (default 1).", ge=1)
     ]

@@ -1,4 +1,4 @@
-"""``replicate``: the tables and figures of a paper, on the given models, paper beside ours."""
+"""``replicate``: a paper's tables and figures on the given models, next to the published numbers."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_
 
 PAPERS = ("bold", "regard", "affective", "political")
 _OPTIONS_OF_PAPERS = {
-    "metrics": ("bold", "measures with the metrics of its paper", "audit a model with --metrics instead"),
+    "metrics": ("bold", "uses the metrics of its paper", "audit a model with --metrics instead"),
     "max_new_tokens": (
         "bold",
-        "writes texts as long as its paper's, or as its subset's",
+        "uses the text length of its paper, or of its subset",
         "audit a model with --max-new-tokens instead",
     ),
     "jobs": (
         "political",
-        "works on one source after the other",
-        "leave --jobs out; libraries use all cores as it is",
+        "processes one source at a time",
+        "leave --jobs out; libraries use all cores anyway",
     ),
-    "suite": ("regard", "asks with the prompts of its paper", "audit a model with --suite instead"),
+    "suite": ("regard", "uses the prompts of its paper", "audit a model with --suite instead"),
 }
-"""Options that only one paper takes: the paper, what the others do instead, and the fix."""
+"""Options that only one paper accepts: the paper, what the others do instead, and the fix."""
 GROWING_KEYS: Mapping[str, frozenset[str]] = {
     "bold": frozenset({"sources"}),
     "regard": frozenset({"sources"}),
     "political": frozenset({"sources", "exhibits"}),
 }
-"""Parts of the identity that may grow in one folder: each source's run inside guards its own identity."""
+"""Parts of the identity that may grow in one folder: the run of each source checks its own identity."""
 STAGE = "replicate"
 RUNS = "runs"
-"""Where a replication keeps the runs of single models."""
+"""The subfolder with the runs of single models."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRequest:
-    """The options of a replication, checked."""
+    """The validated options of a replication."""
 
     options: ReplicateOptions
     exhibits: tuple[str, ...]
-    """Ids such as ``table_3``; all of the paper's where none was named."""
+    """Ids such as ``table_3``; all of the paper's exhibits if none was named."""
     models: tuple[str, ...]
-    """Empty where the paper's own default is wanted."""
+    """Empty for the paper's default models."""
     metrics: tuple[str, ...]
-    """Metrics that replace the paper's default ones: ``toxicity=ORG/NAME``."""
+    """Metrics that replace the paper's defaults: ``toxicity=ORG/NAME``."""
     data: Path | None
     human: Path | None
     suite: Path | None
-    """A file of groups and contexts for the named models, besides the paper's."""
+    """A file of groups and contexts for the named models, in addition to the paper's."""
     full: bool
     seed: int
     jobs: int
-    """Conditions at once, each in a process of its own."""
+    """Number of conditions in parallel, each in its own process."""
 
     def execution(self) -> Execution:
         """How models are loaded."""
@@ -75,11 +75,11 @@ class ReplicationRequest:
 
     def named_specs(self, *default: str) -> list[tuple[str, str]]:
         """Name and spec of each model, given as ``SPEC`` or ``NAME=SPEC``."""
-        parts = (given.rpartition("=") for given in self.models or default)
+        parts = (model.rpartition("=") for model in self.models or default)
         return [(name or spec, spec) for name, _, spec in parts]
 
     def audit_options(self, command: str) -> AuditOptions:
-        """The options that every audit of the replication shares."""
+        """The options shared by all audits of the replication."""
         return {
             "seed": self.seed,
             "device": self.options["device"],
@@ -90,25 +90,25 @@ class ReplicationRequest:
 
 
 class PaperJob(Protocol):
-    """A replication that is ready to run: data found and checked, nothing computed."""
+    """A replication that is ready to run: its data is located and checked, nothing is computed yet."""
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """What its numbers depend on: data digests, models, sampling, subset, seed."""
+        """Everything its numbers depend on: data digests, models, sampling, subset, seed."""
         ...
 
     def plan(self) -> Sequence[str]:
-        """What will be done, a line each: sources, texts, the subset and the estimated time."""
+        """The planned work, one line each: sources, texts, the subset and the estimated time."""
         ...
 
     def run(self, folder: Path, progress: Progress) -> Replication:
-        """The exhibits; runs of single models are kept in ``folder / RUNS``: a second start resumes."""
+        """Build the exhibits; runs of single models are kept in ``folder / RUNS`` and can be resumed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationJob:
-    """A replication and the folder it is written to."""
+    """A replication and its output folder."""
 
     paper: str
     job: PaperJob
@@ -118,12 +118,12 @@ class ReplicationJob:
     fresh: bool
 
     def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
+        """The planned work."""
         lines = (*self.job.plan(), *self._list_earlier_sources(), f"folder  {self.folder}")
         return RunPlan(title=f"replicate {self.paper}", lines=lines, folder=self.folder)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Compute and write every exhibit; what single runs finished is not done again."""
+        """Compute and write all exhibits; finished work of single runs is reused."""
         growing = GROWING_KEYS.get(self.paper, frozenset())
         fixed = {key: value for key, value in self.identity.items() if key not in growing}
         with RunFolder(self.folder, identity=fixed, fresh=self.fresh) as folder:
@@ -140,41 +140,39 @@ class ReplicationJob:
             return folder.run()
 
     def _list_earlier_sources(self) -> Sequence[str]:
-        """The sources that the folder holds besides those named now."""
+        """A line on sources in the folder that are not named now."""
         if self.fresh or not (self.folder / MANIFEST).is_file():
             return ()
         earlier, now = _sources(read_manifest(self.folder)), _sources(self.identity)
         names = ", ".join(name for name in earlier if name not in now)
-        return (f"kept    {names}: there already, and only in the tables if named too",) if names else ()
+        return (f"kept    {names}: already there, and only in the tables if named too",) if names else ()
 
 
 @checks_options
 def replicate(
     paper: str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[ReplicateOptions]
 ) -> Run:
-    """The folder with a paper's tables and figures: ``table_3.parquet``, ``table_3.md``, ``figure_2.svg`` ...
+    """Replicate a paper and return the run folder: ``table_3.parquet``, ``table_3.md``, ``figure_2.svg`` ...
 
-    Arguments are those of ``evenhand replicate``. A model may be named more than once; without one the
-    paper's default sources are used. ``full`` takes all of the paper's prompts instead of a stated subset.
-    The tables hold the sources named now; a folder that has runs of some of them goes on from there.
+    Arguments are those of ``evenhand replicate``. Several models may be named; without one the paper's
+    default sources are used. ``full`` uses all of the paper's prompts instead of a stated subset. The tables
+    contain the sources named now; existing runs of them in the folder are resumed.
     """
     return prepare(paper, **options).run(progress)
 
 
 @checks_options
 def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
-    """A replication with everything found and checked, so that ``plan`` can be shown before ``run``."""
+    """A replication with its inputs located and checked, so that ``plan`` can be shown before ``run``."""
     if paper not in PAPERS:
-        raise InputError(
-            f"the paper {paper!r} is not known", expected=", ".join(PAPERS), fix="name one of these"
-        )
+        raise InputError(f"unknown paper {paper!r}", expected=", ".join(PAPERS), fix="choose one of these")
     for option, (only, differs, fix) in _OPTIONS_OF_PAPERS.items():
         if cast("Mapping[str, object]", options)[option] and paper != only:
             flag = f"--{option.replace('_', '-')}"
             raise InputError(f"replicate {paper} {differs}", expected=f"{flag} with {only}", fix=fix)
     module = import_module(f"evenhand.papers.{paper}.replication")
     out = options["out"]
-    suite = options["suite"]  # FILE, or regard:FILE as an audit takes it
+    suite = options["suite"]  # FILE, or regard:FILE as for an audit
     request = ReplicationRequest(
         options,
         exhibits=_select_exhibits(module.EXHIBITS, split_names(options["tables"])),
@@ -207,19 +205,19 @@ def _sources(known: Manifest | Mapping[str, Json]) -> Mapping[str, Json]:
 def _check_exists(path: Path | str | None, option: str) -> Path | None:
     if path is not None and not Path(path).exists():
         raise InputError(
-            f"{option} names {path}, which is not there", expected="a file or folder", fix="check the path"
+            f"{option} names {path}, which does not exist", expected="a file or folder", fix="check the path"
         )
     return None if path is None else Path(path)
 
 
 def _select_exhibits(known: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:
-    """Exhibits by id; a bare number is a table."""
-    wanted = [f"table_{name}" if name.isdigit() else name.lower() for name in names or known]
-    for name in wanted:
+    """Select exhibits by id; a bare number is a table."""
+    requested = [f"table_{name}" if name.isdigit() else name.lower() for name in names or known]
+    for name in requested:
         if name not in known:
             raise InputError(
                 f"--tables names {name!r}, which this replication does not have",
                 expected=", ".join(known),
-                fix="name some of these; a bare number is a table",
+                fix="choose from these; a bare number is a table",
             )
-    return tuple(name for name in known if name in wanted)
+    return tuple(name for name in known if name in requested)

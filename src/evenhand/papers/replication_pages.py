@@ -20,85 +20,85 @@ from evenhand.store.parquet import write_parquet
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """A table or figure in long form: the paper's columns in snake case, and ``source``."""
+    """A table or figure in long form: the paper's columns in snake case, plus ``source``."""
 
     id: str
     """``table_3``."""
     title: str
     frame: pl.DataFrame
-    """Rows of ours and, where the paper prints them, rows with the source ``paper: NAME`` beside them."""
+    """Our rows and, where the paper prints them, rows with the source ``paper: NAME``."""
     notes: tuple[str, ...] = ()
     decimals: int = 2
-    """Digits shown after the point; the Parquet file keeps all."""
+    """Decimal places shown; the Parquet file keeps full precision."""
     is_offensive: bool = False
-    """Whether it shows texts that may offend: they are then behind a notice."""
+    """Whether it shows texts that may offend, which the page then hides behind a notice."""
     svg: str = ""
-    """The drawing of a figure; a table has none."""
+    """The image of a figure; empty for a table."""
     alt: str = ""
-    """What the figure shows, in a sentence, for readers who do not see it."""
+    """Alternative text: one sentence on the content of the figure."""
     narrow: str = ""
-    """The drawing for a narrow screen; without one, the wide one is scrolled."""
+    """The image for a narrow screen; if empty, the wide one is scrolled."""
 
     @property
     def name(self) -> str:
-        """``table_3`` is Table 3; an exhibit without a number in the paper has its last words."""
+        """``table_3`` is Table 3; an exhibit without a number is named by the rest of its id."""
         kind, _, number = self.id.partition("_")
         words = number.replace("_", " ")
         return f"{kind.capitalize()} {words}" if number[:1].isdigit() else (words or kind).capitalize()
 
     @property
     def heading(self) -> str:
-        """The number and title of the paper's exhibits; the title alone of our own, which have no number."""
+        """Number and title for the paper's exhibits; the title alone for ours, which have no number."""
         has_number = any(letter.isdigit() for letter in self.name)
         return f"{self.name}: {self.title}" if has_number else self.title
 
 
 @dataclass(frozen=True, slots=True)
 class PaperClaim:
-    """One number of the paper's text, beside ours."""
+    """A number from the paper's text, compared with ours."""
 
     section: str
     claim: str
-    """What is claimed, in our words."""
+    """The claim, in our words."""
     paper: str
-    """As printed."""
+    """The paper's number, as printed."""
     ours: str | None
-    """With its interval and n; None where it cannot be computed, with the reason in ``remark``."""
+    """Our number with its interval and n; None if it cannot be computed, with the reason in ``remark``."""
     source: str = ""
-    """Which texts or model ours is from."""
+    """The texts or model behind our number."""
     remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """All that one paper's replication shows."""
+    """All content of one paper's replication."""
 
     title: str
-    """What was replicated, on which sources, in a sentence."""
+    """One sentence: the topic and the sources."""
     citation: str
     exhibits: tuple[Exhibit, ...]
     claims: tuple[PaperClaim, ...] = ()
     findings: tuple[str, ...] = ()
     """The results in a few sentences; shown first."""
     remarks: tuple[str, ...] = ()
-    """What a reader must know before quoting a number: the subset, what differs from the paper, and why."""
+    """Caveats to read before quoting a number: the subset, differences from the paper and their reasons."""
     sources: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def load_published(paper: str, table: str) -> pl.DataFrame:
-    """A table as printed, in the paper's own units; its ``source`` is ``paper`` or ``paper: NAME``."""
+    """A table as printed, in the paper's units; its ``source`` is ``paper`` or ``paper: NAME``."""
     path = asset_path("papers", paper, f"{table}.tsv")
     frame = pl.read_csv(path.read_bytes(), separator="\t", infer_schema_length=None)
-    named = next((name for name in ("source", "model") if name in frame.columns), None)
-    source = pl.format("paper: {}", named) if named else pl.lit("paper")
+    column = next((name for name in ("source", "model") if name in frame.columns), None)
+    source = pl.format("paper: {}", column) if column else pl.lit("paper")
     return frame.select(source.alias("source"), pl.all().exclude("source", "model"))
 
 
 def build_table(
     paper: str, identifier: str, title: str, ours: pl.DataFrame, *notes: str, decimals: int = 2
 ) -> Exhibit:
-    """A table of the paper: its rows and then ours, with the columns of both."""
+    """A table of the paper: its rows followed by ours, with the columns of both."""
     frame = pl.concat([load_published(paper, identifier), ours], how="diagonal_relaxed")
     return Exhibit(identifier, title, frame, notes, decimals)
 
@@ -106,13 +106,13 @@ def build_table(
 ROWS_SHOWN = 500
 """Rows of a table on the page; the Parquet file has all."""
 MANY = 8
-"""Columns from which on a table is printed sideways, and said to go on where a window is small."""
+"""Tables with more columns are printed in landscape, and get a scroll hint in small windows."""
 TALL = 30
-"""Rows from which on a table is scrolled in a window of its own, so that what follows it is found."""
+"""Tables with more rows scroll in their own box, so that the content below stays reachable."""
 LONG = 40
-"""Letters from which on a cell is words, and may break."""
+"""Cells with more characters count as prose, and may wrap."""
 SHORT = 24
-"""Letters from which on a number of a claim, with its interval and n, may break."""
+"""A claim's number (with interval and n) with more characters may wrap."""
 _MISSING = "–"
 _STYLE = Path(__file__).with_name("page.css")
 
@@ -123,27 +123,27 @@ def table_markdown(table: Exhibit) -> str:
 
 
 def claims_markdown(claims: pl.DataFrame) -> str:
-    """The paper's numbers and ours, a line each."""
+    """The paper's numbers and ours, one line each."""
     table = markdown_table([name.capitalize() for name in claims.columns], claims.fill_null("-").iter_rows())
-    return f"# Claims of the text, paper and ours\n\n{table}\n"
+    return f"# Claims in the text: paper and ours\n\n{table}\n"
 
 
 def markdown_page(replication: Replication) -> str:
     """The replication as one Markdown page."""
     parts = [f"# {escape_markdown(replication.title)}", f"Paper: {escape_markdown(replication.citation)}"]
     if replication.findings:
-        parts += ["## What came out", *(f"- {escape_markdown(finding)}" for finding in replication.findings)]
+        parts += ["## Findings", *(f"- {escape_markdown(finding)}" for finding in replication.findings)]
     parts += ["## Read this first", *(f"- {escape_markdown(remark)}" for remark in replication.remarks)]
     for exhibit in replication.exhibits:
         shown = f"![{escape_markdown(exhibit.alt)}]({exhibit.id}.svg)" if exhibit.svg else _grid(exhibit)
         parts += [f"## {escape_markdown(exhibit.heading)}", "", shown, *_notes(exhibit.notes)]
     if replication.claims:
-        parts += ["The numbers of the paper's text stand beside ours in [claims.md](claims.md)."]
+        parts += ["[claims.md](claims.md) compares the numbers of the paper's text with ours."]
     return "\n\n".join(parts) + "\n"
 
 
 def html_page(replication: Replication) -> str:
-    """The replication as one HTML page that asks nothing of the network and runs nothing."""
+    """The replication as one self-contained HTML page, without scripts or network requests."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -166,13 +166,13 @@ def html_page(replication: Replication) -> str:
 
 
 def format_value(value: object, decimals: int) -> str:
-    """A value as a reader sees it; a missing one is a dash, never zero."""
+    """A value as displayed; a missing one is a dash, never zero."""
     if value is None:
         return _MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        # A p-value of 3e-9 is small, and not nothing.
+        # A p-value of 3e-9 must not be shown as 0.
         is_shown = value == 0 or abs(value) >= 0.5 * 10**-decimals
         return (f"{value:,.{decimals}f}" if is_shown else f"{value:.1e}").replace("-", MINUS)
     if isinstance(value, int):
@@ -183,7 +183,7 @@ def format_value(value: object, decimals: int) -> str:
 def merge_estimate_columns(
     frame: pl.DataFrame, decimals: int
 ) -> tuple[list[str], list[list[tuple[str, str]]]]:
-    """Heads and cells of value and interval: ``x``, ``x_low`` and ``x_high`` share a cell."""
+    """Headers and cells of value and interval: ``x``, ``x_low`` and ``x_high`` share one cell."""
     bounds = {f"{name}{end}" for name in frame.columns for end in ("_low", "_high")}
     heads = [name for name in frame.columns if name not in bounds]
     return heads, [[_cell(row, head, decimals) for head in heads] for row in frame.iter_rows(named=True)]
@@ -195,13 +195,13 @@ def _cell(row: dict[str, object], head: str, decimals: int) -> tuple[str, str]:
 
 
 def _grid_values(exhibit: Exhibit) -> dict[str, object]:
-    """What the template shows of an exhibit's numbers."""
+    """Template variables for the table of an exhibit."""
     frame = exhibit.frame.head(ROWS_SHOWN)
     heads, rows = merge_estimate_columns(frame, exhibit.decimals)
     sources = frame["source"] if "source" in frame.columns else [""] * frame.height
     return {
         "columns": [head.replace("_", " ") for head in heads],
-        # A column in which no number is known counts as one of numbers too.
+        # A column with only missing values counts as numeric too.
         "numeric": [frame.schema[head].is_numeric() or frame.schema[head] == pl.Null for head in heads],
         "rows": rows,
         "is_many": len(heads) > MANY,
@@ -211,7 +211,7 @@ def _grid_values(exhibit: Exhibit) -> dict[str, object]:
 
 
 def _keep_together(words: str) -> str:
-    """Words of a claim in which a number stays with its sign and its name."""
+    """The text of a claim with no-break spaces between a number and its sign or name."""
     return words.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0").replace("< ", "<\u00a0")
 
 
@@ -230,7 +230,7 @@ def _notes(notes: Sequence[str]) -> list[str]:
 
 
 def write_replication(replication: Replication, folder: Path) -> tuple[Path, ...]:
-    """The files of a replication: Parquet and Markdown for every table, SVG and Parquet for every figure."""
+    """Write all files: Parquet and Markdown for each table, SVG and Parquet for each figure."""
     contents: dict[str, pl.DataFrame | str] = {}
     for exhibit in replication.exhibits:
         kind, text = ("svg", exhibit.svg) if exhibit.svg else ("md", table_markdown(exhibit))

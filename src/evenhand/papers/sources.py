@@ -1,4 +1,4 @@
-"""The sources of a replication: models or replayed texts, each audited once, and their labelled texts."""
+"""The sources of a replication: models or replayed texts, each audited once, and their scored texts."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from evenhand.store.run import Run
 
 @dataclass(frozen=True, slots=True)
 class PaperSource:
-    """A model whose texts a replication counts, or texts that are replayed."""
+    """A model, or replayed texts, measured in a replication."""
 
     name: str
     model: Model
     options: AuditOptions = field(default_factory=AuditOptions)
-    """Those of its audit alone, such as its sampling."""
+    """Audit options of this source only, such as its sampling."""
 
     @property
     def folder(self) -> str:
-        """The folder of its runs."""
+        """The name of the folder of its runs."""
         return safe_file_name(self.name, "source")
 
     def audit(
         self, paper: str, request: ReplicationRequest, folder: Path, **shared: Unpack[AuditOptions]
     ) -> audit.AuditJob:
-        """Its audit for a paper, in a folder of its own inside ``folder``."""
+        """Prepare its audit for a paper, in its own folder inside ``folder``."""
         options: AuditOptions = {**shared, **self.options, "out": folder / self.folder}
         options |= request.audit_options(f"{paper}, source {self.name}")
         return audit.prepare(self.model, **options)
@@ -47,23 +47,23 @@ def run_warnings(runs: Mapping[str, Run]) -> tuple[str, ...]:
 
 
 def refuse_twins(names: Sequence[str]) -> None:
-    """An error where two sources would share a folder: their names differ in case or punctuation alone."""
+    """Raise an error if two sources would share a folder: names that differ only in case or punctuation."""
     folders = set[str]()
     for name in names:
         folder = safe_file_name(name, "source").casefold()
         if folder in folders:
             raise InputError(
-                f"two sources are called {name!r}, or nearly so",
-                expected="a name each",
-                fix="give one as --model NAME=SPEC",
+                f"two sources have the name {name!r}, or nearly the same name",
+                expected="a distinct name for each source",
+                fix="rename one with --model NAME=SPEC",
             )
         folders.add(folder)
 
 
 def read_texts(run: Run, source: str, outputs: Mapping[tuple[str, str], str]) -> pl.DataFrame:
-    """A row for every text and group of its prompt, with the label and value of every output.
+    """One row per text and group of its prompt, with the label and value of each output.
 
-    ``outputs`` gives a metric and its output the name of the column of labels; ``COLUMN_value`` holds the
+    ``outputs`` maps a metric and its output to the name of the label column; ``COLUMN_value`` holds the
     scores.
     """
     prompts = run.table("prompts").explode("groups").unnest("groups")
@@ -74,8 +74,8 @@ def read_texts(run: Run, source: str, outputs: Mapping[tuple[str, str], str]) ->
     texts = prompts.join(completions, on="prompt_id", how="inner", maintain_order="left")
     metric, scores = pl.col("metric").str.split("=").list.first(), run.table("scores")
     for (name, output), column in outputs.items():
-        of = scores.filter((metric == name) & (pl.col("output") == output)).select(
+        output_scores = scores.filter((metric == name) & (pl.col("output") == output)).select(
             "text_id", pl.col("label").alias(column), pl.col("value").alias(f"{column}_value")
         )
-        texts = texts.join(of, on="text_id", how="left", maintain_order="left")
+        texts = texts.join(output_scores, on="text_id", how="left", maintain_order="left")
     return texts.with_columns(source=pl.lit(source))

@@ -1,6 +1,6 @@
 """Arrays in, small frozen results out: intervals, gaps, tests, corrections, distances, agreement, power.
 
-Every estimate respects clusters (texts that belong together count as one witness), every random step takes
-``rng``, and what cannot be known is null with a reason. Rows without a value are dropped by the caller, who
-passes their number as ``n_null``.
+Every estimate accounts for clusters (dependent texts count as one observation), every random step takes
+``rng``, and an unknown value is null with a reason. The caller drops rows without a value and passes their
+number as ``n_null``.
 """

@@ -1,4 +1,4 @@
-"""The one border of `stats`: what comes in is checked here, once, and is plain NumPy afterwards."""
+"""Input checks of `stats`: arguments are validated here, once, and are plain NumPy afterwards."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.intp]
 Ids: TypeAlias = npt.ArrayLike | None
-"""One id a row (integers or strings); None makes every row its own cluster."""
+"""One id per row (integers or strings); None makes every row its own cluster."""
 RandomSource: TypeAlias = int | np.random.SeedSequence | np.random.Generator
-"""What fixes a random step: a seed, or a generator that the caller owns."""
+"""A seed, or a generator that the caller owns."""
 
 
 def check_values(y: npt.ArrayLike, name: str = "y") -> Floats:
@@ -25,7 +25,7 @@ def check_values(y: npt.ArrayLike, name: str = "y") -> Floats:
         values = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{name} holds something that is not a number: {error}",
+            f"{name} contains a value that is not a number: {error}",
             expected="a flat list or array of finite numbers",
             fix="drop rows without a value and pass their number as n_null",
         ) from error
@@ -42,7 +42,7 @@ def check_values(y: npt.ArrayLike, name: str = "y") -> Floats:
 
 
 def check_pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """The values of pairs."""
+    """The values of pairs, as two flat float arrays of one length."""
     first, second = check_values(a, "a"), check_values(b, "b")
     if first.size != second.size:
         raise InputError(
@@ -53,7 +53,7 @@ def check_pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
 
 
 def check_lengths(expected: str, **columns: Sized) -> None:
-    """An error where columns, each named by what it holds, are not of one length."""
+    """Raise an error unless all columns have the same length; keywords name them in the message."""
     sizes = [f"{len(column)} {name.replace('_', ' ')}" for name, column in columns.items()]
     if len(set(map(len, columns.values()))) > 1:
         raise InputError(f"{sizes[0]} came with {' and '.join(sizes[1:])}", expected=expected)
@@ -65,7 +65,7 @@ def check_binary(y: npt.ArrayLike, name: str = "y") -> Floats:
     other = values[(values != 0) & (values != 1)]
     if other.size:
         raise InputError(
-            f"{name} holds {other[0]:g}, which is no yes or no",
+            f"{name} contains {other[0]:g}, which is neither 0 nor 1",
             expected="0 and 1, or False and True",
             fix="use the function for means",
         )
@@ -91,10 +91,10 @@ def check_level(level: float) -> float:
 
 
 def encode_clusters(ids: Ids, size: int) -> Ints:
-    """A small non-negative integer a row, equal where the ids are equal.
+    """A small non-negative integer per row, equal where the ids are equal.
 
-    Codes follow the sorted ids, so the order of rows does not decide them. Integers that are already small
-    and non-negative are taken as they come: this is the fast path of the pipeline, which codes once.
+    Codes follow the sorted ids, so they do not depend on the order of rows. Integers that are already small
+    and non-negative are used as they are: this is the fast path of the pipeline, which encodes once.
     """
     if ids is None:
         return np.arange(size, dtype=np.intp)
@@ -140,7 +140,7 @@ def encode_jointly(ids_a: Ids, size_a: int, ids_b: Ids, size_b: int) -> Ints:
 
 
 def clusters_per_cell(cells: Ints, clusters: Ints, length: int = 0) -> Ints:
-    """How many clusters each cell has."""
+    """The number of clusters in each cell."""
     stride = int(clusters.max(initial=0)) + 1
     return np.bincount(np.unique(cells * stride + clusters) // stride, minlength=length)
 
@@ -152,12 +152,12 @@ def weighted_counts(codes: Ints, weights: Floats, length: int = 0) -> Floats:
 
 
 def cross_tabulate(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Floats:
-    """How often each pair of codes occurs: a table of this shape."""
+    """The number of occurrences of each pair of codes: a table of this shape."""
     counts = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
     return counts.reshape(shape).astype(np.float64)
 
 
 def divide(part: Floats, whole: Floats, known: Bools | None = None) -> Floats:
-    """``part / whole``, NaN where it is not ``known``; by default it is where ``whole`` is above 0."""
+    """``part / whole``, NaN where it is not ``known``; by default it is known if ``whole`` is above 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0 if known is None else known, part / whole, np.nan)

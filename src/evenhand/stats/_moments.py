@@ -1,8 +1,8 @@
-"""Means of cells with their cluster-robust covariance: the kernel under intervals, gaps and omnibus tests.
+"""Cell means with their cluster-robust covariance: the core of intervals, gaps and omnibus tests.
 
-Rows fall into cells (groups, or group x stratum) and into clusters; a cluster may reach over several cells.
+Rows fall into cells (groups, or group x stratum) and into clusters; a cluster may span several cells.
 For cell j with N_j rows, n_gj of them in cluster g, let e_gj be that cluster's sum of residuals. A model
-with one mean a cell has a block-diagonal hat matrix, so the bias-reduced (CR2) estimator of Bell and
+with one mean per cell has a block-diagonal hat matrix, so the bias-reduced (CR2) estimator of Bell and
 McCaffrey (2002) has a closed form: u_gj = e_gj / (N_j sqrt(1 - n_gj / N_j)), and the covariance is the sum
 over g of u_g u_g'. The same algebra gives their Satterthwaite degrees of freedom in O(clusters x cells^2),
 without a clusters x clusters matrix.
@@ -24,16 +24,16 @@ _DENSE_CELLS = 8
 _TINY = 1e-12
 """A standard error below this share of the values' range is rounding, not variation."""
 _CANCELLED = 1e-14
-"""A variance below this share of its terms is what cancellation left over."""
+"""A variance below this share of its terms is cancellation error."""
 
 
 _OF_VALUES = ("means", "covariance", "fourth")
 _FIXED = ("sizes", "clusters", "kish", "n_clusters", "design")
-"""Fields of moments that no value decides."""
+"""Fields of the moments that do not depend on the values."""
 
 
 class Contrast(NamedTuple):
-    """Weighted sums of cell means, their variances, and the degrees of freedom of those."""
+    """Weighted sums of cell means, their variances, and the degrees of freedom of the variances."""
 
     estimate: Floats
     variance: Floats
@@ -50,26 +50,26 @@ class Homogeneity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellMoments:
-    """Cell means and what is needed to judge any contrast of them; cells are on the last axes.
+    """Cell means and the inputs for testing any contrast of them; cells are on the last axes.
 
-    Before those may stand axes of outputs and of sets of cells; what no value decides has none of outputs.
+    Axes of outputs and of sets of cells may precede them; `_FIXED` fields have no axis of outputs.
     """
 
     means: Floats
     sizes: Floats
-    """Rows a cell."""
+    """Rows per cell."""
     clusters: Ints
-    """Clusters a cell."""
+    """Clusters per cell."""
     kish: Floats
-    """Effective number of clusters a cell, (sum n)^2 / sum n^2."""
+    """Effective number of clusters per cell, (sum n)^2 / sum n^2."""
     n_clusters: Ints
     """Clusters over all cells."""
     covariance: Floats
     """Cluster-robust (CR2) covariance of the means; exactly 0 instead of rounding."""
     design: Floats
-    """For independent errors of unit variance: what the sampling variance of ``covariance`` is made of."""
+    """The terms of the sampling variance of ``covariance``, for independent errors of unit variance."""
     fourth: Floats
-    """Sums over clusters of the fourth powers whose squares make the diagonal of ``covariance``."""
+    """Sums over clusters of u^4, where the sums of u^2 are the diagonal of ``covariance``."""
 
     @classmethod
     def stack(cls, gaps: Sequence[CellMoments]) -> CellMoments:
@@ -80,7 +80,7 @@ class CellMoments:
     @classmethod
     def join(cls, outputs: Sequence[CellMoments]) -> CellMoments:
         """The moments of several outputs of the same rows."""
-        joined = {name: np.concatenate([getattr(of, name) for of in outputs]) for name in _OF_VALUES}
+        joined = {name: np.concatenate([getattr(output, name) for output in outputs]) for name in _OF_VALUES}
         return replace(outputs[0], **joined)
 
     def select(self, *at: int) -> CellMoments:
@@ -100,21 +100,21 @@ class CellMoments:
         return exact
 
     def contrast(self, weights: Floats) -> Contrast:
-        """The contrast ``weights @ means``; every cell with a weight must hold two clusters or more."""
+        """The contrast ``weights @ means``; every cell with a weight must have two clusters or more."""
         squares = weights**2
-        apart = (self.variances * squares).sum(axis=-1)
+        independent = (self.variances * squares).sum(axis=-1)
         crossed = np.triu(self.covariance * np.multiply.outer(weights, weights), 1)
-        variance = apart + 2 * crossed.sum(axis=(-2, -1))
-        variance = np.where(variance <= _CANCELLED * apart, 0.0, variance)
+        variance = independent + 2 * crossed.sum(axis=(-2, -1))
+        variance = np.where(variance <= _CANCELLED * independent, 0.0, variance)
         spread = (self.design * np.multiply.outer(squares, squares)).sum(axis=(-2, -1))
         df = (squares / self.sizes).sum(axis=-1) ** 2 / spread
         return Contrast(self.means @ weights, variance, np.broadcast_to(df, variance.shape))
 
     def own_df(self, most: Floats) -> Floats:
-        """Degrees of freedom of each cell's variance as its own clusters show them, from 1 to ``most``.
+        """Degrees of freedom of each cell's variance, estimated from its own clusters, from 1 to ``most``.
 
-        Twice the squared variance over its sampling variance, the sum of u^4 less (sum of u^2)^2 / G: about
-        G for normal values, and twice the clusters that have it for a label that is rare.
+        Twice the squared variance over its sampling variance, the sum of u^4 minus (sum of u^2)^2 / G: about
+        G for normal values, and about twice the number of clusters with the label for a rare label.
         """
         squares, most = self.variances**2, most[..., None]
         excess = self.fourth - squares / self.clusters
@@ -125,8 +125,8 @@ class CellMoments:
     def homogeneity(self) -> Homogeneity | None:
         """F for equal means with the second-order correction of Rao and Scott (1984); None without variation.
 
-        The statistic is the between-cells sum of squares over what clusters alone make of it. Only traces
-        of the covariance enter, never its inverse: a Wald test rejects a true null far too often once a
+        The statistic is the between-cells sum of squares over its expectation under the null. Only traces
+        of the covariance are used, never its inverse: a Wald test rejects a true null far too often when a
         small cell shows no variation (a rare label in a small group), and cannot be computed with fewer
         clusters than cells.
         """
@@ -139,7 +139,7 @@ class CellMoments:
         if trace <= 0:
             return None
         spread = self.means - float(self.sizes @ self.means) / float(self.sizes.sum())
-        # In place: with thousands of cells each of these matrices has hundreds of megabytes.
+        # In place: with thousands of cells each of these matrices takes hundreds of megabytes.
         form *= form
         form *= self.design
         df_error = (self.sizes.size - 1) ** 2 / float(np.sum(form))
@@ -154,34 +154,34 @@ class CellMoments:
 def compute_moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> CellMoments:
     """Means and cluster-robust covariance of ``n_cells`` cells.
 
-    A cell of one cluster has a variance of zero here: callers refuse it before they trust it.
+    A cell with one cluster gets a variance of zero: callers must check for it before using the variance.
     """
     table, values = ClusterTable.of(cells, clusters, n_cells), y[None]
     low, high = values.min(axis=1, initial=np.inf), values.max(axis=1, initial=-np.inf)
-    # Equal values must come out as exactly equal means.
+    # Equal values must give exactly equal means.
     centre = np.where(high == low, low, values.sum(axis=1) / max(1, y.size))
     return table.moments(table.sum_pairs(values - centre[:, None]), centre, low, high).select(0)
 
 
 @dataclass(frozen=True)
 class ClusterTable:
-    """The non-empty (cell, cluster) pairs of rows: who is where, whatever the values."""
+    """The non-empty (cell, cluster) pairs of the rows, independent of the values."""
 
     cell: Ints
-    """Of each pair, ascending."""
+    """Cell of each pair, ascending."""
     cluster: Ints
-    """Of each pair, numbered without gaps."""
+    """Cluster of each pair, numbered without gaps."""
     n: Floats
     """Rows of each pair."""
     order: Ints
-    """The rows, pair by pair."""
+    """Row positions, grouped by pair."""
     starts: Ints
-    """Where each pair begins among them."""
+    """Index in ``order`` at which each pair starts."""
     n_cells: int
 
     @classmethod
     def of(cls, cells: Ints, clusters: Ints, n_cells: int, rows: Floats | None = None) -> ClusterTable:
-        """The table of rows, or of sums over so many ``rows`` each."""
+        """The table of rows, or of sums over ``rows`` rows each."""
         order = np.lexsort((clusters, cells))
         cells, clusters = cells[order], clusters[order]
         is_first = np.ones(order.size, dtype=np.bool_)
@@ -198,24 +198,24 @@ class ClusterTable:
 
     @cached_property
     def sizes(self) -> Floats:
-        """Rows a cell."""
+        """Rows per cell."""
         return weighted_counts(self.cell, self.n, self.n_cells)
 
     @cached_property
     def _scale(self) -> Floats:
-        """What turns the residual sum of a pair into its part of the mean."""
+        """The factor that turns a pair's residual sum into its contribution u to the cell mean."""
         size = self.sizes[self.cell]
         others = 1 - self.n / size
         return np.divide(1 / size, np.sqrt(others), out=np.zeros_like(size), where=others > 0)
 
     @cached_property
     def _design(self) -> Floats:
-        pull, own = self._scale * self.n / np.sqrt(self.sizes[self.cell]), self._scale**2 * self.n
-        crossed = self._gram(own, pull**2)
+        leverage, own = self._scale * self.n / np.sqrt(self.sizes[self.cell]), self._scale**2 * self.n
+        crossed = self._gram(own, leverage**2)
         design = self._gram(own, own) - crossed
         design -= crossed.T
         del crossed
-        design += self._gram(pull, pull) ** 2
+        design += self._gram(leverage, leverage) ** 2
         return design
 
     def sum_pairs(self, values: Floats) -> Floats:
@@ -223,9 +223,9 @@ class ClusterTable:
         return np.add.reduceat(values[:, self.order], self.starts, axis=1)
 
     def moments(self, totals: Floats, centre: Floats, low: Floats, high: Floats) -> CellMoments:
-        """The moments of values whose sums less ``centre`` are ``totals`` (outputs x pairs).
+        """The moments of values whose sums, after subtracting ``centre``, are ``totals`` (outputs x pairs).
 
-        ``low`` and ``high`` are the ends of each output's values.
+        ``low`` and ``high`` are each output's minimum and maximum.
         """
         shift = self._sum_cells(totals) / np.maximum(self.sizes, 1)
         residual = self._scale * (totals - shift[:, self.cell] * self.n)
@@ -233,7 +233,7 @@ class ClusterTable:
         floor = np.where(high > low, (_TINY * (high - low)) ** 2, np.inf)
         covariance = np.zeros((len(totals), self.n_cells, self.n_cells))
         if self.n_clusters == self.cell.size:
-            # No cluster reaches over two cells: there is nothing between them.
+            # No cluster spans two cells: the covariances between cells are zero.
             np.einsum("qii->qi", covariance)[:] = self._sum_cells(squares)
         else:
             for of_output, column in zip(covariance, residual, strict=True):
@@ -259,7 +259,7 @@ class ClusterTable:
         return sums
 
     def _gram(self, first: Floats, second: Floats) -> Floats:
-        """The product of the cells x clusters matrices with these entries, the second one transposed."""
+        """The product A B' of the cells x clusters matrices A and B with these entries."""
         shape = (self.n_cells, self.n_clusters)
         if self.n_cells > _DENSE_CELLS:
             from scipy.sparse import csr_array

@@ -1,9 +1,9 @@
-# numba gives these functions their types when it compiles them.
+# numba infers the types of these functions when it compiles them.
 # mypy: disable-error-code="no-untyped-def, misc, no-untyped-call, call-arg"
-"""Random draws of NumPy's default generator, compiled together with what is done with them.
+"""Random draws from NumPy's default generator, compiled together with the code that uses them.
 
-NumPy fills an array with draws, then gathers by it, then sums: most of the time goes into memory. Here each
-draw is used as it is made. The stream is that of `numpy.random.PCG64`, bit for bit.
+NumPy fills an array with draws, then gathers by it, then sums: memory traffic dominates the time. Here each
+draw is used as soon as it is made. The stream is that of `numpy.random.PCG64`, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LOW = U64(0xFFFFFFFF)
 _HALF = U64(32)
 _MULTIPLIER_HIGH, _MULTIPLIER_LOW = U64(0x2360ED051FC65DA4), U64(0x4385DF649FCCF645)
 State = npt.NDArray[np.uint64]
-"""State and increment of PCG64, each high then low; whether half a draw is left over, and that half."""
+"""State and increment of PCG64, each high then low; whether half a draw is buffered, and that half."""
 
 
 def make_generator(rng: RandomSource) -> np.random.Generator:
-    """A generator on PCG64, NumPy's default; one on another bit generator seeds it."""
+    """A generator on PCG64, NumPy's default; a generator of another kind seeds it."""
     generator = np.random.default_rng(rng)
     if isinstance(generator.bit_generator, np.random.PCG64):
         return generator
@@ -33,15 +33,15 @@ def make_generator(rng: RandomSource) -> np.random.Generator:
 
 
 def read_state(generator: np.random.Generator) -> State:
-    """The state of a generator of `make_generator`."""
+    """The state of a generator from `make_generator`."""
     known = generator.bit_generator.state
-    of = known["state"]
-    halves = [part for number in (of["state"], of["inc"]) for part in divmod(number, 1 << 64)]
+    pcg = known["state"]
+    halves = [part for number in (pcg["state"], pcg["inc"]) for part in divmod(number, 1 << 64)]
     return np.array([*halves, known["has_uint32"], known["uinteger"]], dtype=np.uint64)
 
 
 def restore_state(generator: np.random.Generator, state: State) -> None:
-    """Leave a generator as NumPy would have left it."""
+    """Set the generator to the state in which NumPy would have left it."""
     high, low, more_high, more_low, has_half, half = (int(part) for part in state)
     generator.bit_generator.state = {
         "bit_generator": "PCG64",
@@ -74,14 +74,14 @@ def _step(high, low, more_high, more_low):
 
 @njit(inline="always")
 def _output(high, low):
-    """The number a state stands for (XSL-RR)."""
+    """The output for a state (XSL-RR)."""
     value, turn = high ^ low, high >> U64(58)
     return (value >> turn) | (value << ((U64(64) - turn) & U64(63)))
 
 
 @njit(inline="always")
 def _next(high, low, more_high, more_low, has_half, half):
-    """The next 32 bits, lower half first; then state and the half that is left over."""
+    """The next 32 bits, lower half first; then the state and the buffered half."""
     if has_half:
         return half, high, low, U64(0), half
     high, low = _step(high, low, more_high, more_low)
@@ -91,10 +91,10 @@ def _next(high, low, more_high, more_low, has_half, half):
 
 @njit(cache=True, nogil=True)
 def resample_means(sums, sizes, state, means):
-    """Fill ``means`` with sum over size of as many clusters as there are, drawn with replacement."""
+    """Fill ``means`` with bootstrap means: sum / size over all clusters, drawn with replacement."""
     high, low, more_high, more_low, has_half, half = state
     count = U64(sums.size)
-    # Lemire's way: the upper half of a product is uniform once the few smallest lower halves are redrawn.
+    # Lemire's method: the upper half of a product is uniform once the few smallest lower halves are redrawn.
     redrawn = (_LOW - (count - U64(1))) % count
     for row in range(means.size):
         total, size = 0.0, 0.0
@@ -114,17 +114,17 @@ def resample_means(sums, sizes, state, means):
 
 @njit(cache=True, nogil=True)
 def permute_totals(inside, one_sided, two_sided, change, state, totals):
-    """Add to each row of ``totals`` the changes of the clusters whose sides a random arrangement exchanges.
+    """Add to each row of ``totals`` the changes from the clusters that a random arrangement exchanges.
 
-    ``inside`` are the labels of the one-sided clusters: they are put in random order, as NumPy's ``permuted``
-    does, and a cluster whose label is another one then is exchanged. Of the two-sided ones each is, or not.
+    ``inside`` holds the labels of the one-sided clusters. They are shuffled as in NumPy's ``permuted``; a
+    cluster whose label changes is exchanged. Each two-sided cluster is exchanged with probability 1/2.
     """
     labels = inside.copy()
     chosen = np.empty(max(one_sided.size, two_sided.size), np.int64)
     for row in range(totals.shape[0]):
         labels[:] = inside
         _shuffle(labels, state)
-        # Noted without a branch: which clusters these are no processor can foresee.
+        # Branch-free: the processor cannot predict which clusters change.
         count = np.int64(0)
         for cluster in range(labels.size):
             chosen[count] = one_sided[cluster]
@@ -135,7 +135,7 @@ def permute_totals(inside, one_sided, two_sided, change, state, totals):
         count = np.int64(0)
         for cluster in two_sided:
             number, high, low, has_half, half = _next(high, low, more_high, more_low, has_half, half)
-            # NumPy's single-precision uniform is the upper 24 bits: below a half where the first bit is 0.
+            # NumPy's single-precision uniform is the upper 24 bits: below one half if the first bit is 0.
             chosen[count] = cluster
             count += np.int64(number >> U64(31) == U64(0))
         _add(change, chosen[:count], totals[row])
@@ -144,7 +144,7 @@ def permute_totals(inside, one_sided, two_sided, change, state, totals):
 
 @njit(inline="always")
 def _add(change, chosen, totals):
-    """Add the changes of the chosen clusters, in their order."""
+    """Add the changes of the chosen clusters, in order."""
     for cluster in chosen:
         for column in range(totals.size):
             totals[column] += change[cluster, column]
@@ -152,10 +152,10 @@ def _add(change, chosen, totals):
 
 @njit(cache=True, nogil=True)
 def _shuffle(labels, state):
-    """Put labels in random order, from the last place to the first.
+    """Shuffle labels in place, from the last position to the first.
 
-    A draw that is too large is drawn again, as in NumPy; until then a label changes places with itself, since
-    a processor that has to guess which draws are too large takes twice as long.
+    A draw that is too large is repeated, as in NumPy; until then a label is swapped with itself, because
+    mispredicted branches on such draws would double the time.
     """
     high, low, more_high, more_low, has_half, half = state
     last = labels.size - 1

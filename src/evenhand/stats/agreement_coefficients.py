@@ -1,4 +1,4 @@
-"""How far people (or people and a metric) agree. Ratings come in long form: one row a rating."""
+"""Agreement between people (or people and a metric). Ratings are in long form: one row per rating."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from evenhand.stats.results import NO_VARIATION
 AlphaScale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 _SINGLE = "no item has two ratings"
 _MOST_LABELS = 20
-"""Above this, ordinal ranks are not made anew for every resample: their square would fill the memory."""
+"""With more labels, ordinal ranks are not recomputed per resample: memory grows with the square of labels."""
 
 
 class Correlation(NamedTuple):
@@ -40,14 +40,14 @@ class Correlation(NamedTuple):
 
     estimate: Estimate
     p: float | None
-    """Two-sided, of no correlation: Student's t with two degrees of freedom fewer than clusters, and never
-    below 2 / clusters!, the least that any order of them gives."""
+    """Two-sided, for no correlation: Student's t with clusters - 2 degrees of freedom, and never below
+    2 / clusters!, the smallest p-value that any ordering of them gives."""
 
 
 def fleiss_kappa(items: npt.ArrayLike, labels: npt.ArrayLike, **how: Unpack[ResamplingOptions]) -> Estimate:
-    """Fleiss' kappa of nominal labels: 1 is full agreement, 0 what chance gives, below 0 less than chance.
+    """Fleiss' kappa of nominal labels: 1 is full agreement, 0 chance level, below 0 less than chance.
 
-    Items may have different numbers of ratings, two at least; those with fewer are left out and counted in
+    Items may differ in their number of ratings; those with fewer than two are left out and counted in
     ``n_null``. An item's agreement is its share of agreeing pairs, chance agreement the sum of the squared
     shares of all labels. The interval resamples items; n counts ratings, n_clusters items.
     """
@@ -56,14 +56,14 @@ def fleiss_kappa(items: npt.ArrayLike, labels: npt.ArrayLike, **how: Unpack[Resa
     agreeing = ((counts**2).sum(axis=1) - ratings) / (ratings * (ratings - 1))
     rows = np.column_stack([agreeing, np.ones_like(agreeing), counts])
     return Resampling(**how).estimate_items(
-        rows, _kappas, n=int(ratings.sum()), n_null=n_null, name="Fleiss' kappa", empty=_SINGLE
+        rows, _fleiss_kappas, n=int(ratings.sum()), n_null=n_null, name="Fleiss' kappa", empty=_SINGLE
     )
 
 
 def krippendorff_alpha(
     items: npt.ArrayLike, values: npt.ArrayLike, *, scale: AlphaScale, **how: Unpack[ResamplingOptions]
 ) -> Estimate:
-    """Krippendorff's alpha, 1 - observed / expected disagreement: 1 is full agreement, 0 what chance gives.
+    """Krippendorff's alpha, 1 - observed / expected disagreement: 1 is full agreement, 0 chance level.
 
     Disagreement of two ratings is 1 where they differ (nominal), the squared difference (interval), or the
     squared difference of their mid-ranks among all ratings (ordinal). Items with one rating are left out
@@ -72,14 +72,14 @@ def krippendorff_alpha(
     if scale not in get_args(AlphaScale):
         raise InputError(f"scale is {scale!r}", expected="nominal, ordinal or interval")
     if scale == "interval":
-        rows, n_null = _moments(items, check_values(values, "values"))
-        n, statistic = rows[:, 1].sum(), _interval
+        rows, n_null = _interval_rows(items, check_values(values, "values"))
+        n, statistic = rows[:, 1].sum(), _interval_alpha
     else:
         counts, n_null = _counts(items, values)
-        many = counts.shape[1] > _MOST_LABELS
+        is_large = counts.shape[1] > _MOST_LABELS
         n = counts.sum()
-        rows = (_disagreements if scale == "nominal" else _of_ranks if many else _products)(counts)
-        statistic = _nominal if scale == "nominal" else _interval if many else _ordinal
+        rows = (_nominal_rows if scale == "nominal" else _rank_rows if is_large else _ordinal_rows)(counts)
+        statistic = _nominal_alpha if scale == "nominal" else _interval_alpha if is_large else _ordinal_alpha
     return Resampling(**how).estimate_items(
         rows, statistic, n=int(n), n_null=n_null, name=f"Krippendorff's alpha ({scale})", empty=_SINGLE
     )
@@ -98,7 +98,7 @@ def spearman(
     (_, of_x), (_, of_y) = (np.unique(values, return_inverse=True) for values in (first, second))
 
     def correlation(at: Ints) -> float | None:
-        # Rows drawn twice weigh two: what is sorted once need not be sorted for every resample.
+        # A row drawn twice has weight two: rows are sorted once, not for every resample.
         weights = np.bincount(at, minlength=first.size).astype(np.float64)
         ranks_x, ranks_y = _weighted_ranks(of_x, weights), _weighted_ranks(of_y, weights)
         spread = float(weights @ ranks_x**2) * float(weights @ ranks_y**2)
@@ -117,38 +117,38 @@ def rank_correlation(
         return Correlation(rho, None)
     rest, df = 1 - rho.value**2, rho.n_clusters - 2
     p = 0.0 if rest <= 1e-15 else t_two_sided(rho.value * (df / rest) ** 0.5, df)
-    # Of all orders of so many clusters at least two correlate fully: no test can give a smaller p.
+    # At least two orderings of the clusters correlate perfectly: no test can give a smaller p.
     return Correlation(rho, max(p, 2 / math.factorial(min(rho.n_clusters, 20))))
 
 
 def _weighted_ranks(codes: Ints, weights: Floats) -> Floats:
-    """The mid-rank of each row among all rows by weight, less the mean rank."""
+    """The weighted mid-rank of each row among all rows, minus the mean rank."""
     totals = weighted_counts(codes, weights)
     ranks: Floats = (np.cumsum(totals) - totals / 2 - totals.sum() / 2)[codes]
     return ranks
 
 
-def _kappas(sums: Floats) -> Floats:
+def _fleiss_kappas(sums: Floats) -> Floats:
     """Fleiss' kappa from the sums of agreement, items and counts."""
     totals = sums[:, 2:]
     chance = divide((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
     return divide(divide(sums[:, 0], sums[:, 1]) - chance, 1 - chance)
 
 
-def _disagreements(counts: Floats) -> Floats:
-    """For each item its share of differing pairs, weighed by its ratings, and its counts."""
+def _nominal_rows(counts: Floats) -> Floats:
+    """For each item its share of differing pairs, weighted by its number of ratings, and its counts."""
     ratings = counts.sum(axis=1)
     return np.column_stack([(ratings**2 - (counts**2).sum(axis=1)) / (ratings - 1), counts])
 
 
-def _nominal(sums: Floats) -> Floats:
+def _nominal_alpha(sums: Floats) -> Floats:
     totals = sums[:, 1:]
     n = totals.sum(axis=1)
     return _alpha(n, sums[:, 0], n * n - (totals**2).sum(axis=1), n * n)
 
 
-def _products(counts: Floats) -> Floats:
-    """For each item what turns any ranks of labels into its disagreement (labels squared), and its counts."""
+def _ordinal_rows(counts: Floats) -> Floats:
+    """For each item the quadratic form from label ranks to its disagreement (labels^2), and its counts."""
     ratings, labels = counts.sum(axis=1), counts.shape[1]
     products = -counts[:, :, None] * counts[:, None, :]
     products[:, range(labels), range(labels)] += ratings[:, None] * counts
@@ -156,26 +156,26 @@ def _products(counts: Floats) -> Floats:
     return np.column_stack([flat, counts])
 
 
-def _of_ranks(counts: Floats) -> Floats:
-    """As `_moments`, of the mid-ranks of labels among all ratings."""
+def _rank_rows(counts: Floats) -> Floats:
+    """As `_interval_rows`, for the mid-ranks of labels among all ratings."""
     totals = counts.sum(axis=0)
     ranks = np.cumsum(totals) - totals / 2 - totals.sum() / 2
     return _disagreement_rows(counts.sum(axis=1), counts @ ranks, counts @ ranks**2)
 
 
-def _ordinal(sums: Floats) -> Floats:
+def _ordinal_alpha(sums: Floats) -> Floats:
     labels = round((4 * sums.shape[1] + 1) ** 0.5 - 1) // 2
     products, totals = sums[:, : labels**2].reshape(-1, labels, labels), sums[:, labels**2 :]
     n = totals.sum(axis=1)
-    # The ordinal metric is the squared difference of these mid-ranks; centred against cancellation.
+    # The ordinal metric is the squared difference of these mid-ranks; centred to avoid cancellation.
     ranks = np.cumsum(totals, axis=1) - totals / 2 - n[:, None] / 2
     squares = (totals * ranks**2).sum(axis=1)
     observed = np.einsum("bij,bi,bj->b", products, ranks, ranks)
     return _alpha(n, observed, n * squares - (totals * ranks).sum(axis=1) ** 2, n * squares)
 
 
-def _moments(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int]:
-    """For each item of two ratings or more its disagreement, number, sum and squares; how many others."""
+def _interval_rows(items: npt.ArrayLike, values: Floats) -> tuple[Floats, int]:
+    """Disagreement, number, sum and squares of each item with two or more ratings; number of other items."""
     codes = encode_clusters(items, values.size)
     n = np.bincount(codes).astype(np.float64)
     centred = values - values.mean() if values.size else values
@@ -188,7 +188,7 @@ def _disagreement_rows(n: Floats, sums: Floats, squares: Floats) -> Floats:
     return np.column_stack([(n * squares - sums**2) / (n - 1), n, sums, squares])
 
 
-def _interval(sums: Floats) -> Floats:
+def _interval_alpha(sums: Floats) -> Floats:
     observed, n, total, squares = sums.T
     return _alpha(n, observed, n * squares - total**2, n * squares)
 
@@ -199,7 +199,7 @@ def _alpha(n: Floats, observed: Floats, expected: Floats, scale: Floats) -> Floa
 
 
 def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
-    """Items x labels, labels in ascending order, and how many items were left out for having one rating."""
+    """Items x labels (labels in ascending order), and the number of items left out for having one rating."""
     values, of_label = np.unique(np.asarray(labels), return_inverse=True)
     codes = encode_clusters(items, of_label.size)
     _, of_item = np.unique(codes, return_inverse=True)
@@ -209,27 +209,27 @@ def _counts(items: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, int]:
 
 
 MOST_PAIRS = 2_000
-"""Pairs that are looked at: in a crowd those that share most items."""
+"""Maximum number of pairs compared; with more, those that share most items."""
 _NOBODY = "nobody else rated these items"
 _NO_ORDER = "the labels have no order"
 
 
 class AnnotatorFigures(NamedTuple):
-    """One annotator beside the others."""
+    """One annotator compared with the others."""
 
     annotator: str
     n: int
     """Ratings given."""
     agreement: Estimate
-    """Share of the other ratings of the same items that say the same, each item counting once; 0 to 1."""
+    """Share of the other ratings of the same items with the same label, each item counting once; 0 to 1."""
     kappa: Estimate
-    """The same beyond what the two sides' own shares of labels give by chance; 1 is full, 0 is chance."""
+    """The same, corrected for chance given both sides' shares of labels; 1 is full agreement, 0 is chance."""
     spearman: Estimate
-    """Rank correlation with the others over the same items; null where labels have no order."""
+    """Rank correlation with the others over the same items; null if labels have no order."""
 
 
 class PairFigures(NamedTuple):
-    """Two annotators over the items both rated."""
+    """Two annotators compared over the items both rated."""
 
     first: str
     second: str
@@ -238,7 +238,7 @@ class PairFigures(NamedTuple):
 
 
 class ItemFigures(NamedTuple):
-    """What was said of one item."""
+    """The ratings of one item."""
 
     item: str
     n: int
@@ -249,15 +249,15 @@ class ItemFigures(NamedTuple):
 
 
 class Dissent(NamedTuple):
-    """A rating that differs from what most of the others say."""
+    """A rating that differs from the label of most other annotators."""
 
     item: str
     annotator: str
     said: str
     others: str
-    """What more than half of the others say."""
+    """The label chosen by more than half of the others."""
     share: float
-    """The share of the others who say it."""
+    """The share of the others who chose it."""
 
 
 def pairwise_spearman(
@@ -265,13 +265,13 @@ def pairwise_spearman(
 ) -> Estimate:
     """Spearman's rho over all ordered pairs of ratings of one item, so that annotators may differ by item.
 
-    ``places`` is where each label stands in order; labels of one place are tied, those without one (None) are
-    left out. From -1 to 1; the interval resamples items.
+    ``places`` holds the position of each label; labels with the same position are tied, those without one
+    (None) are left out. From -1 to 1; the interval resamples items.
     """
     levels, of_level = _levels(ratings, places)
     counts = _level_counts(ratings, of_level, levels)
     has_pair = counts.sum(axis=1) >= 2
-    # n_c n_k for different labels, n_c (n_c - 1) for one label with itself: ordered pairs of an item.
+    # Ordered pairs of an item: n_c n_k for different labels, n_c (n_c - 1) for a label with itself.
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(levels), range(levels)] -= counts
     return Resampling(**how).estimate_items(
@@ -287,14 +287,14 @@ def pairwise_spearman(
 def annotator_figures(
     ratings: RatingCodes, places: Sequence[float | None] | None = None, **how: Unpack[ResamplingOptions]
 ) -> list[AnnotatorFigures]:
-    """Each annotator's agreement with the others, chance-corrected and ranked; in the order of names."""
+    """Each annotator's agreement, kappa and rank correlation with the others, sorted by name."""
     counts, resampling = ratings.counts(), Resampling(**how)
     levels, of_level = _levels(ratings, places)
     by_level = _level_counts(ratings, of_level, levels)
     figures = []
     for code, name in enumerate(ratings.annotators):
-        mine = ratings.of_annotator == code
-        items, labels, n = ratings.of_item[mine], ratings.of_label[mine], int(mine.sum())
+        is_own = ratings.of_annotator == code
+        items, labels, n = ratings.of_item[is_own], ratings.of_label[is_own], int(is_own.sum())
         own = _one_hot(labels, len(ratings.labels))
         agreement, kappa = _against_others(own, counts[items] - own, resampling)
         rho = _without_order(resampling.level, n)
@@ -307,7 +307,7 @@ def annotator_figures(
 def pair_figures(
     ratings: RatingCodes, places: Sequence[float | None] | None = None, **how: Unpack[ResamplingOptions]
 ) -> list[PairFigures]:
-    """Every two annotators over the items both rated, most shared items first."""
+    """Each pair of annotators over the items both rated, most shared items first."""
     resampling = Resampling(**how)
     levels, of_level = _levels(ratings, places)
     figures = []
@@ -326,7 +326,7 @@ def pair_figures(
 
 
 def item_figures(ratings: RatingCodes) -> list[ItemFigures]:
-    """How many said what of each item, and how far they differ; the most disputed first."""
+    """The number of ratings of each label per item, and their disagreement; most disputed items first."""
     counts = ratings.counts()
     n = counts.sum(axis=1)
     differ = 1 - divide((counts**2).sum(axis=1) - n, n * (n - 1))
@@ -338,13 +338,13 @@ def item_figures(ratings: RatingCodes) -> list[ItemFigures]:
 
 
 def find_dissents(ratings: RatingCodes) -> list[Dissent]:
-    """The ratings that go against more than half of two others or more; the loneliest first."""
+    """The ratings that contradict a majority of at least two others; strongest majorities first."""
     others = ratings.counts()[ratings.of_item]
-    places = np.arange(len(others))
-    others[places, ratings.of_label] -= 1
+    rows = np.arange(len(others))
+    others[rows, ratings.of_label] -= 1
     total, top = others.sum(axis=1), others.argmax(axis=1)
-    most = others[places, top]
-    alone = (total >= 2) & (top != ratings.of_label) & (2 * most > total)
+    most = others[rows, top]
+    is_dissent = (total >= 2) & (top != ratings.of_label) & (2 * most > total)
     dissents = [
         Dissent(
             ratings.items[ratings.of_item[at]],
@@ -353,7 +353,7 @@ def find_dissents(ratings: RatingCodes) -> list[Dissent]:
             ratings.labels[top[at]],
             float(most[at] / total[at]),
         )
-        for at in np.flatnonzero(alone)
+        for at in np.flatnonzero(is_dissent)
     ]
     return sorted(dissents, key=lambda row: (-row.share, row.annotator, row.item))
 
@@ -373,13 +373,13 @@ def spearman_of_tables(sums: Floats) -> Floats:
     return divide(products, np.sqrt(spread))
 
 
-def _against_others(own: Floats, others: Floats, how: Resampling) -> list[Estimate]:
-    """Agreement of one annotator with the rest, plain and beyond chance; a row an item they rated."""
+def _against_others(own: Floats, others: Floats, resampling: Resampling) -> list[Estimate]:
+    """Agreement of one annotator with the rest, raw and chance-corrected; one row per item they rated."""
     known = others.sum(axis=1) > 0
     theirs = others[known] / others[known].sum(axis=1, keepdims=True)
     hit = (own[known] * theirs).sum(axis=1)
     rows = np.column_stack([hit, np.ones_like(hit), own[known], theirs])
-    estimate = partial(how.estimate_items, n=len(hit), empty=_NOBODY, n_null=len(known) - len(hit))
+    estimate = partial(resampling.estimate_items, n=len(hit), empty=_NOBODY, n_null=len(known) - len(hit))
     return [
         estimate(rows[:, :2], ratio_of_sums, name="agreement with others"),
         estimate(rows, _kappa_of_others, name="kappa with others"),
@@ -392,50 +392,50 @@ def _kappa_of_others(sums: Floats) -> Floats:
     return divide(sums[:, 0] / sums[:, 1] - chance, 1 - chance, chance < 1 - 1e-12)
 
 
-def _rho_of_others(own: Ints, counts: Floats, levels: int, how: Resampling) -> Estimate:
-    placed = own >= 0
-    rest = counts[placed] - _one_hot(own[placed], levels)
+def _rho_of_others(own: Ints, counts: Floats, levels: int, resampling: Resampling) -> Estimate:
+    is_ordered = own >= 0
+    rest = counts[is_ordered] - _one_hot(own[is_ordered], levels)
     known = rest.sum(axis=1) > 0
-    rest, own = rest[known], own[placed][known]
-    # Every item counts once: the others' ratings of it share one pair.
+    rest, own = rest[known], own[is_ordered][known]
+    # Every item counts once: the others' ratings of it share a weight of one.
     joint = np.zeros((len(own), levels, levels))
     joint[np.arange(len(own)), own] = rest / rest.sum(axis=1, keepdims=True)
     rows = joint.reshape(len(own), levels * levels)
-    return how.estimate_items(
+    return resampling.estimate_items(
         rows, spearman_of_tables, n=len(own), name="Spearman's rho with others", empty=_NOBODY
     )
 
 
-def _rho_of_pair(labels: Ints, levels: int, how: Resampling) -> Estimate:
-    placed = labels[(labels >= 0).all(axis=1)]
-    rows = _one_hot(placed[:, 0] * levels + placed[:, 1], levels * levels)
-    return how.estimate_items(
-        rows, spearman_of_tables, n=len(placed), name="Spearman's rho", empty=NO_VARIATION
+def _rho_of_pair(labels: Ints, levels: int, resampling: Resampling) -> Estimate:
+    ordered = labels[(labels >= 0).all(axis=1)]
+    rows = _one_hot(ordered[:, 0] * levels + ordered[:, 1], levels * levels)
+    return resampling.estimate_items(
+        rows, spearman_of_tables, n=len(ordered), name="Spearman's rho", empty=NO_VARIATION
     )
 
 
 def _pair_ratings(ratings: RatingCodes) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
-    """For every two annotators their labels of the items both rated."""
+    """For each pair of annotators, their labels of the items both rated."""
     by_item: dict[int, dict[int, int]] = defaultdict(dict)
     for item, annotator, label in zip(
         ratings.of_item.tolist(), ratings.of_annotator.tolist(), ratings.of_label.tolist(), strict=True
     ):
         by_item[item][annotator] = label
     pairs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for given in by_item.values():
-        for first, second in combinations(sorted(given), 2):
-            pairs[first, second].append((given[first], given[second]))
+    for labels in by_item.values():
+        for first, second in combinations(sorted(labels), 2):
+            pairs[first, second].append((labels[first], labels[second]))
     return sorted(pairs.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:MOST_PAIRS]
 
 
 def _levels(ratings: RatingCodes, places: Sequence[float | None] | None) -> tuple[int, Ints]:
-    """How many different places there are, and the one of each label; -1 where it has none."""
+    """The number of distinct positions, and the index of each label's position; -1 if it has none."""
     if places is None:
         return 0, np.full(len(ratings.labels), -1)
     if len(places) != len(ratings.labels):
         raise InputError(
-            f"{len(places)} places came for {len(ratings.labels)} labels",
-            expected="one a label, None where it has none",
+            f"there are {len(places)} positions for {len(ratings.labels)} labels",
+            expected="one position per label, None where it has none",
         )
     order = sorted({place for place in places if place is not None})
     codes = [-1 if place is None else order.index(place) for place in places]
@@ -443,9 +443,9 @@ def _levels(ratings: RatingCodes, places: Sequence[float | None] | None) -> tupl
 
 
 def _level_counts(ratings: RatingCodes, of_level: Ints, levels: int) -> Floats:
-    given = of_level[ratings.of_label]
-    placed = given >= 0
-    return cross_tabulate(ratings.of_item[placed], given[placed], (len(ratings.items), levels))
+    codes = of_level[ratings.of_label]
+    is_ordered = codes >= 0
+    return cross_tabulate(ratings.of_item[is_ordered], codes[is_ordered], (len(ratings.items), levels))
 
 
 def _one_hot(codes: Ints, size: int) -> Floats:

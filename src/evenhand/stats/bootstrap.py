@@ -1,4 +1,4 @@
-"""Resampling of whole clusters: for means, and for any number that a set of texts has."""
+"""Resampling of whole clusters, for means and for any other statistic of a set of texts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from evenhand.stats.quantiles import normal_cdf, normal_quantile, widen_tails
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 2_000_000
-"""Draws held in memory at a time."""
+"""Number of draws held in memory at once."""
 PERCENTILE = "cluster bootstrap (percentile)"
 TOO_FEW_VALUES = "too few resamples have a value"
-
 _TIE = 1e-12
-"""Means this close (relative) are ties that rounding split."""
+"""Means within this relative distance are ties, separated only by rounding."""
 
 
 def cluster_bootstrap_mean(
@@ -50,9 +49,9 @@ def cluster_bootstrap_mean(
     Whole clusters are drawn with replacement; a resampled mean is the ratio of drawn sums to drawn sizes.
     The interval is bias-corrected and accelerated (Efron 1987; the acceleration is the skewness of the
     clusters' influences / 6), and widened for few clusters by the t quantile and the CR2 factor (Hesterberg
-    2015): in simulation it covers as a studentised bootstrap does, and its ends stay inside the data.
-    Clusters are sorted by size and sum before drawing, so that neither the order of rows nor the names of
-    clusters change the result.
+    2015): in simulation its coverage matches that of a studentised bootstrap, and its ends stay inside the
+    data. Clusters are sorted by size and sum before drawing, so the result does not depend on the order of
+    rows or the names of clusters.
     """
     _check_resamples(resamples)
 
@@ -68,7 +67,7 @@ def cluster_bootstrap_mean(
 
 
 class Sample(NamedTuple):
-    """What an estimate is of."""
+    """The size of the sample behind an estimate."""
 
     n: int
     n_clusters: int
@@ -79,36 +78,37 @@ def percentile_estimate(
     value: float | None,
     draws: Floats,
     resamples: int,
-    of: Sample,
+    sample: Sample,
     *,
     level: float,
     method: str = PERCENTILE,
     reason: str = NO_VALUES,
     may_be_constant: bool = False,
 ) -> Estimate:
-    """A number with the percentiles of its finite resamples, widened for few clusters.
+    """A statistic with the percentiles of its finite resamples, widened for few clusters.
 
-    ``reason`` is why there may be no value. What stays the same however rows are drawn, such as full
-    agreement, is no certainty: it has no interval unless it ``may_be_constant``.
+    ``reason`` is the null reason if there is no value. A statistic that is the same in every resample, such
+    as full agreement, is not certain: it has no interval unless it ``may_be_constant``.
     """
+    check_level(level)
     estimate = partial(
-        Estimate, level=check_level(level), method=method, n=of.n, n_null=of.n_null, n_clusters=of.n_clusters
+        Estimate, level=level, method=method, n=sample.n, n_null=sample.n_null, n_clusters=sample.n_clusters
     )
     draws = draws[np.isfinite(draws)]
     if value is None or math.isnan(value):
         return estimate(None, None, None, null_reason=reason)
-    if of.n_clusters < 2:
+    if sample.n_clusters < 2:
         return estimate(value, None, None, null_reason=ONE_CLUSTER)
     if draws.size < max(1, resamples / 2):
         return estimate(value, None, None, null_reason=TOO_FEW_VALUES)
     if not may_be_constant and np.ptp(draws) <= 1e-12:
         return estimate(value, None, None, null_reason=NO_VARIATION)
-    low, high = np.quantile(draws, widen_tails(level, of.n_clusters))
+    low, high = np.quantile(draws, widen_tails(level, sample.n_clusters))
     return estimate(value, float(low), float(high))
 
 
 class ResamplingOptions(TypedDict, total=False):
-    """The fields of `Resampling`, as the keywords of functions that resample."""
+    """The fields of `Resampling`, as keyword arguments of functions that resample."""
 
     rng: Required[RandomSource]
     resamples: int
@@ -117,10 +117,10 @@ class ResamplingOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How a number is resampled.
+    """How a statistic is resampled.
 
-    One that follows from sums over items or clusters is a ``statistic`` of the column sums of a table of
-    rows: it gets sums (draws x columns) and gives one number a draw, NaN where there is none.
+    A statistic of sums over items or clusters is a function of the column sums of a table of rows: it takes
+    sums (draws x columns) and returns one number per draw, NaN where there is none.
     """
 
     rng: RandomSource
@@ -135,11 +135,11 @@ class Resampling:
         name: str,
         reason: str = NO_VALUES,
     ) -> Estimate:
-        """Any number of a set of rows, with a percentile interval over resampled clusters.
+        """Any statistic of rows, with a percentile interval over resampled clusters.
 
-        ``statistic`` gets row positions and gives the number, or None where those rows have none. The
+        ``statistic`` takes row positions and returns the number, or None where those rows have none. The
         percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
-        resamples lie above it: its interval shows precision, and is no test of "no distance".
+        resamples lie above it: its interval shows precision and does not test "no distance".
         """
         codes = encode_clusters(clusters, np.asarray(clusters).size)
         value, n_clusters = statistic(np.arange(codes.size)) if codes.size else None, np.unique(codes).size
@@ -161,14 +161,14 @@ class Resampling:
         empty: str = NO_VALUES,
         n_null: int = 0,
     ) -> Estimate:
-        """A number of items x columns, with an interval over items; ``empty`` is why there may be no item.
+        """A statistic of items x columns, with an interval over items; ``empty`` is the reason for no items.
 
-        Equal rows are exchangeable, so it is the number of times each different row is drawn that is
-        resampled: the same distribution as drawing items one by one, at a cost that does not grow with them.
+        Equal rows are exchangeable, so only the count of each distinct row is drawn: the same distribution
+        as drawing items one by one, at a cost that does not grow with the number of items.
         """
-        # np.unique sorts the rows, so that neither names nor order of items change the draws.
-        different, times = np.unique(rows, axis=0, return_counts=True)
-        value, draws = self._draw(different, times, statistic)
+        # np.unique sorts the rows, so the draws do not depend on the names or order of items.
+        distinct, times = np.unique(rows, axis=0, return_counts=True)
+        value, draws = self._draw(distinct, times, statistic)
         sample, method = Sample(n, len(rows), n_null), f"{name}, {PERCENTILE}"
         reason = NO_VARIATION if len(rows) else empty
         return percentile_estimate(
@@ -184,11 +184,11 @@ class Resampling:
         n: int,
         reason: str = NO_VALUES,
     ) -> Estimate:
-        """A number of rows x columns, with an interval over clusters, which may have no width."""
+        """A statistic of rows x columns, with an interval over clusters, which may have zero width."""
         names, of_row = np.unique(codes, return_inverse=True)
         sums = np.zeros((names.size, columns.shape[1]))
         np.add.at(sums, of_row, columns)
-        # Columns in a fixed order, so that neither names nor order of clusters change the draws.
+        # Clusters in a fixed order, so the draws do not depend on the names or order of clusters.
         value, draws = self._draw(sums[np.lexsort(sums.T)], np.ones(names.size, dtype=np.intp), statistic)
         sample = Sample(n, names.size)
         return percentile_estimate(
@@ -198,7 +198,7 @@ class Resampling:
     def _draw(
         self, rows: Floats, times: Ints, statistic: Callable[[Floats], Floats]
     ) -> tuple[float | None, Floats]:
-        """The number of all rows, and of resamples of two or more."""
+        """The statistic of all rows, and of resamples if there are at least two rows."""
         if not len(rows):
             return None, np.zeros(0)
         value, total = float(statistic((times @ rows)[None])[0]), int(times.sum())
@@ -211,7 +211,7 @@ class Resampling:
 
 
 def ratio_of_sums(sums: Floats) -> Floats:
-    """The first column over the second."""
+    """The first column divided by the second."""
     return divide(sums[:, 0], sums[:, 1])
 
 
@@ -229,7 +229,7 @@ def resample_clusters(clusters: npt.ArrayLike, *, rng: RandomSource, resamples: 
 
 
 def _resample_means(sums: Floats, sizes: Floats, rng: RandomSource, resamples: int) -> Floats:
-    # Imported here: numba takes half a second, and most of this module does without.
+    # Imported here: numba takes half a second, and most of this module does not need it.
     from evenhand.stats import _random_draws
 
     generator = _random_draws.make_generator(rng)
@@ -240,12 +240,12 @@ def _resample_means(sums: Floats, sizes: Floats, rng: RandomSource, resamples: i
 
 
 def _bca(draws: Floats, sums: Floats, sizes: Floats, widened: float) -> tuple[float, float]:
-    """The ends of the accelerated interval; ``widened`` is the half width that t would give."""
+    """The ends of the accelerated interval; ``widened`` is the half width of the t interval."""
     value = float(sums.sum() / sizes.sum())
     influences = (sums - value * sizes) / float(sizes.sum())
     spread = math.sqrt(float(influences @ influences))
     acceleration = float(np.sum(influences**3)) / (6 * spread**3)
-    # Ties count half, so that a lattice of means is not taken for bias.
+    # Ties count half, so that discrete means do not look like bias.
     ties = np.abs(draws - value) <= _TIE * max(abs(value), spread)
     below = float(np.mean((draws < value) & ~ties) + np.mean(ties) / 2)
     bias = normal_quantile(min(max(below, 1 / draws.size), 1 - 1 / draws.size))
@@ -255,7 +255,7 @@ def _bca(draws: Floats, sums: Floats, sizes: Floats, widened: float) -> tuple[fl
 
 
 def _accelerate(shifted: float, bias: float, acceleration: float) -> float:
-    # Past the pole of the acceleration the interval reaches to the end of the draws.
+    # Past the pole of the acceleration the interval extends to the end of the draws.
     slope = 1 - acceleration * shifted
     return normal_cdf(bias + shifted / slope) if slope > 0 else float(shifted > 0)
 

@@ -1,4 +1,4 @@
-"""How well a metric's labels agree with people's: accuracy, precision, recall and F1, with intervals."""
+"""Agreement of a metric's labels with human labels: accuracy, precision, recall and F1, with intervals."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from evenhand.stats.results import NO_VALUES, NO_VARIATION
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """Agreement on one label; what a label nobody predicts or nobody gives lacks is null."""
+    """Agreement on one label; null where it is undefined, as for a label never predicted or never given."""
 
     label: str
     precision: Estimate
-    """Of the texts the metric gives the label, which n counts, the share people give it too."""
+    """Of the texts with this predicted label (n), the share with the same human label."""
     recall: Estimate
-    """Of the texts people give the label, which n counts, the share the metric finds."""
+    """Of the texts with this human label (n), the share with the same predicted label."""
     f1: Estimate
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Agreement over all labels; precision, recall and F1 are weighted by how often people give a label."""
+    """Agreement over all labels; precision, recall and F1 are weighted by the frequency of human labels."""
 
     labels: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
-    """Rows: what people say; columns: what the metric says."""
+    """Rows: human labels; columns: predicted labels."""
     accuracy: Estimate
     precision: Estimate
     recall: Estimate
     f1: Estimate
     by_label: tuple[LabelAgreement, ...]
     kappa: Estimate
-    """Cohen's kappa: 1 is full agreement, 0 what the two shares of labels give by chance."""
+    """Cohen's kappa: 1 is full agreement, 0 chance level given both sides' shares of labels."""
 
 
 def validate_labels(
@@ -67,27 +67,27 @@ def validate_labels(
     resamples: int = 2_000,
     level: float = 0.95,
 ) -> Validation:
-    """How far predicted labels are people's, who are taken as right (BOLD, section 6.3 and Table 8).
+    """Compare predicted labels with human labels as ground truth (BOLD, section 6.3 and Table 8).
 
     Accuracy, which is also the weighted recall, and the precision and recall of a label are shares of texts,
-    with `clustered_proportion`'s interval. The others are resampled: that moves only the counts of the
-    confusion matrix, so that it is the matrix that is drawn; with ``clusters``, the matrices of whole
-    clusters. A label without any text on a side counts 0 in the weighted means, as is usual, and is null by
+    with `clustered_proportion`'s interval. The others are bootstrapped: resampling changes only the counts of
+    the confusion matrix, so the matrix itself is drawn; with ``clusters``, the matrices of whole clusters. A
+    label without any text on one side counts as 0 in the weighted means, as is usual, and is null by
     itself.
     """
-    check_lengths("as many of both", labels=predicted, human_ones=human)
+    check_lengths("equal numbers of both", labels=predicted, human_ones=human)
     if unknown := sorted({*predicted, *human} - set(labels)):
-        raise InputError(f"the label {unknown[0]!r} is not known", expected=", ".join(labels))
-    places, size, n = {label: at for at, label in enumerate(labels)}, len(labels), len(human)
-    true, said = (np.array([places[label] for label in side], dtype=np.intp) for side in (human, predicted))
-    counts, method, n_clusters = cross_tabulate(true, said, (size, size)), "bootstrap (percentile)", n
+        raise InputError(f"unknown label {unknown[0]!r}", expected=", ".join(labels))
+    index, size, n = {label: at for at, label in enumerate(labels)}, len(labels), len(human)
+    true, given = (np.array([index[label] for label in side], dtype=np.intp) for side in (human, predicted))
+    counts, method, n_clusters = cross_tabulate(true, given, (size, size)), "bootstrap (percentile)", n
     rows: Floats = np.eye(size**2)
     times: npt.NDArray[np.float64 | np.intp] = counts.ravel()
     if clusters is not None:
         names, codes = np.unique(encode_clusters(clusters, n), return_inverse=True)
         method, n_clusters = PERCENTILE, names.size
-        # Clusters that look alike are drawn together.
-        by_cluster = cross_tabulate(codes, true * size + said, (n_clusters, size**2))
+        # Clusters with the same matrix are drawn together.
+        by_cluster = cross_tabulate(codes, true * size + given, (n_clusters, size**2))
         rows, times = np.unique(by_cluster, axis=0, return_counts=True)
     generator, drawn = np.random.default_rng(rng), np.zeros((0, size**2))
     if n:
@@ -95,18 +95,18 @@ def validate_labels(
     tables = np.concatenate([counts[None], drawn.reshape(-1, size, size)])
 
     def estimate(values: Floats) -> Estimate:
-        # However few of the resamples have the label.
+        # Keep the interval however few resamples have the label.
         value = float(values[0]) if n else None
         return percentile_estimate(value, values[1:], 0, Sample(n, n_clusters), level=level, method=method)
 
-    def share_equal(among: Bools) -> Estimate:
-        own = None if clusters is None else np.asarray(clusters)[among]
-        return clustered_proportion((said == true)[among], own, level=level)
+    def share_equal(rows: Bools) -> Estimate:
+        own = None if clusters is None else np.asarray(clusters)[rows]
+        return clustered_proportion((given == true)[rows], own, level=level)
 
-    hits, as_said, as_true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
-    precision, f1 = divide(hits, as_said), divide(2 * hits, as_said + as_true)
-    # Of the texts of each resample: with clusters of different sizes they are not as many as there are.
-    weights = divide(as_true, as_true.sum(axis=1, keepdims=True))
+    hits, n_given, n_true = np.einsum("bii->bi", tables), tables.sum(axis=1), tables.sum(axis=2)
+    precision, f1 = divide(hits, n_given), divide(2 * hits, n_given + n_true)
+    # By the texts of each resample: with clusters of different sizes their number varies.
+    weights = divide(n_true, n_true.sum(axis=1, keepdims=True))
     accuracy = share_equal(np.ones(n, dtype=np.bool_))
     return Validation(
         labels=tuple(labels),
@@ -116,7 +116,7 @@ def validate_labels(
         recall=accuracy,
         f1=estimate((np.nan_to_num(f1) * weights).sum(axis=1)),
         by_label=tuple(
-            LabelAgreement(label, share_equal(said == at), share_equal(true == at), estimate(f1[:, at]))
+            LabelAgreement(label, share_equal(given == at), share_equal(true == at), estimate(f1[:, at]))
             for at, label in enumerate(labels)
         ),
         kappa=estimate(cohens_kappa(tables)),
@@ -124,7 +124,7 @@ def validate_labels(
 
 
 def cohens_kappa(tables: Floats) -> Floats:
-    """Cohen's kappa of each confusion matrix (.. x labels x labels); NaN where both sides say one thing only.
+    """Cohen's kappa of each confusion matrix (.. x labels x labels); NaN if only one label occurs.
 
     >>> round(float(cohens_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))), 2)
     0.4
@@ -136,15 +136,15 @@ def cohens_kappa(tables: Floats) -> Floats:
 
 
 CANDIDATES: Final = 200
-"""Cuts that are tried at most, spread evenly over the texts."""
+"""Maximum number of candidate cuts, spread evenly over the texts."""
 FOLDS: Final = 10
 REPEATS: Final = 10
-"""Times the texts are dealt to folds anew: how one deal falls must not decide the figure."""
+"""Number of random splits into folds, so that no single split decides the result."""
 _NAME: Final = "best cut by Cohen's kappa"
 
 
 class CurvePoint(NamedTuple):
-    """What one cut gives on the texts it was fitted on."""
+    """The agreement of one cut on the texts it was fitted on."""
 
     cut: float
     kappa: float | None
@@ -153,17 +153,17 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BestCut:
-    """The cut that agrees best, and how well; ``held_out`` is the honest part."""
+    """The cut with the best agreement; the ``held_out`` estimates are not biased by the fit."""
 
     cut: Estimate
-    """The interval is that of the best cut of resampled clusters."""
+    """The interval is over the best cuts of resampled clusters."""
     kappa: Estimate
-    """Over the texts the cut was fitted on: too good by construction."""
+    """Over the texts the cut was fitted on: optimistic by construction."""
     accuracy: Estimate
     kappa_held_out: Estimate
-    """Every text labelled by a cut that was fitted on the other folds; the mean over ten deals.
+    """Each text is labelled by a cut fitted on the other folds; the mean over ten splits.
 
-    Each resample goes through all of it once, so that the interval is rather too wide than too narrow."""
+    Each resample repeats the whole procedure once, so the interval is conservative."""
     accuracy_held_out: Estimate
     folds: int
     curve: tuple[CurvePoint, ...]
@@ -179,10 +179,10 @@ def best_cut(
     resamples: int = 500,
     level: float = 0.95,
 ) -> BestCut:
-    """The best cut of ``values`` for people's labels, coded 0 .. ``labels`` - 1 from low to high.
+    """The best cut of ``values`` for human labels, coded 0 .. ``labels`` - 1 from low to high.
 
-    Folds and resamples are of whole clusters. Everything is null with a reason where values or labels do not
-    vary.
+    Folds and resamples consist of whole clusters. All estimates are null with a reason if values or labels do
+    not vary.
     """
     scores, codes = check_values(values, "values"), np.asarray(human, dtype=np.intp)
     if labels not in (2, 3) or (codes.size and not 0 <= codes.min() <= codes.max() < labels):
@@ -190,54 +190,54 @@ def best_cut(
             f"{labels} labels with codes from {codes.min(initial=0)} to {codes.max(initial=0)}",
             expected="2 or 3 labels, coded from 0 upwards",
         )
-    check_lengths("as many of both", values=scores, labels=codes)
+    check_lengths("equal numbers of both", values=scores, labels=codes)
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
     n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
     sample = Sample(scores.size, n_clusters)
-    percentiles = partial(percentile_estimate, resamples=resamples, of=sample, level=level)
+    percentiles = partial(percentile_estimate, resamples=resamples, sample=sample, level=level)
     if not cuts.size or np.unique(codes).size < 2:
         reason = NO_VARIATION if scores.size else NO_VALUES
-        nothing = percentiles(None, np.empty(0), method=_NAME, reason=reason)
-        return BestCut(*(nothing,) * 5, 0, ())
+        missing = percentiles(None, np.empty(0), method=_NAME, reason=reason)
+        return BestCut(*(missing,) * 5, 0, ())
     sizes = np.abs(scores) if labels == 3 else scores
     side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
     texts = _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, codes, groups, labels)
-    generator, every = np.random.default_rng(rng), np.arange(scores.size)
-    fits = texts.confusions(every)
+    generator, all_rows = np.random.default_rng(rng), np.arange(scores.size)
+    fits = texts.confusions(all_rows)
     kappas, hits = cohens_kappa(fits), _accuracies(fits)
-    best, used = _middle_of_best(kappas), min(FOLDS, n_clusters)
+    best, folds = _middle_of_best(kappas), min(FOLDS, n_clusters)
     predicted = texts.predict(np.full(scores.size, best))
-    deals = [_cross_validate(texts, generator, used) for _ in range(REPEATS)]
-    held_out = np.stack([texts.table(deal, every) for deal in deals])
-    # Every resample fits its own cuts and is dealt to folds anew: fitting widens the intervals.
+    splits = [_cross_validate(texts, generator, folds) for _ in range(REPEATS)]
+    held_out = np.stack([texts.table(labelled, all_rows) for labelled in splits])
+    # Every resample fits its own cuts on new folds, so the intervals include the uncertainty of fitting.
     drawn_cuts, fitted, unseen = [], [], []
     for rows in resample_clusters(groups, rng=generator, resamples=resamples):
         drawn = texts.of(rows)
         drawn_cuts.append(cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
         fitted.append(texts.table(predicted, rows))
-        unseen.append(drawn.table(_cross_validate(drawn, generator, used), np.arange(rows.size)))
-    rated = {"": (fits[best], np.stack(fitted)), ", cross-validated": (held_out, np.stack(unseen))}
+        unseen.append(drawn.table(_cross_validate(drawn, generator, folds), np.arange(rows.size)))
+    variants = {"": (fits[best], np.stack(fitted)), ", cross-validated": (held_out, np.stack(unseen))}
 
-    def rate(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
+    def estimate(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
         return [
             percentiles(
                 float(np.mean(measure(tables))),
                 measure(draws),
-                method=f"{name}{how}, {PERCENTILE}",
+                method=f"{name}{variant}, {PERCENTILE}",
                 reason=NO_VARIATION,
             )
-            for how, (tables, draws) in rated.items()
+            for variant, (tables, draws) in variants.items()
         ]
 
-    kappa, kappa_held_out = rate(cohens_kappa, "Cohen's kappa")
-    accuracy, accuracy_held_out = rate(_accuracies, "share of equal labels")
+    kappa, kappa_held_out = estimate(cohens_kappa, "Cohen's kappa")
+    accuracy, accuracy_held_out = estimate(_accuracies, "share of equal labels")
     return BestCut(
         cut=percentiles(float(cuts[best]), np.array(drawn_cuts), method=f"{_NAME}, {PERCENTILE}"),
         kappa=kappa,
         accuracy=accuracy,
         kappa_held_out=kappa_held_out,
         accuracy_held_out=accuracy_held_out,
-        folds=used,
+        folds=folds,
         curve=tuple(
             CurvePoint(float(cut), None if np.isnan(kappa) else float(kappa), float(hit))
             for cut, kappa, hit in zip(cuts, kappas, hits, strict=True)
@@ -246,7 +246,7 @@ def best_cut(
 
 
 def candidate_cuts(values: Floats, labels: int) -> Floats:
-    """Half-way points between different values (between different sizes for three labels), 200 at most.
+    """Midpoints between distinct values (between distinct magnitudes for three labels), at most 200.
 
     >>> candidate_cuts(np.array([0.0, 1.0, 1.0, 3.0]), 2).tolist()
     [0.5, 2.0]
@@ -260,7 +260,7 @@ def candidate_cuts(values: Floats, labels: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _CodedTexts:
-    """Scores as the number of candidate cuts they reach, so that any set of rows is a small table."""
+    """Scores encoded as the number of candidate cuts they reach, so that any set of rows is a small table."""
 
     cuts: Floats
     reached: Ints
@@ -271,7 +271,7 @@ class _CodedTexts:
     labels: int
 
     def confusions(self, rows: Ints) -> Floats:
-        """The confusion matrix of every cut over some rows: cuts x human x predicted."""
+        """The confusion matrix of every cut over the given rows: cuts x human x predicted."""
         width = self.labels
         cells = (self.reached[rows] * 2 + self.side[rows]) * width + self.human[rows]
         table = np.bincount(cells, minlength=(self.cuts.size + 1) * 2 * width).reshape(-1, 2, width)
@@ -285,16 +285,16 @@ class _CodedTexts:
         return confusions
 
     def of(self, rows: Ints) -> _CodedTexts:
-        """Some rows, with repeats in the cluster they come from."""
+        """The given rows; repeated rows stay in their cluster."""
         parts = (self.reached[rows], self.side[rows], self.human[rows], self.groups[rows])
         return _CodedTexts(self.cuts, *parts, self.labels)
 
     def table(self, predicted: Ints, rows: Ints) -> Floats:
-        """The confusion matrix of predictions over some rows."""
+        """The confusion matrix of predictions over the given rows."""
         return cross_tabulate(self.human[rows], predicted[rows], (self.labels, self.labels))
 
     def predict(self, cut: Ints) -> Ints:
-        """The label of each row at the candidate cut of that row."""
+        """The label of each row at that row's candidate cut."""
         is_beyond = self.reached > cut
         if self.labels == 2:
             return is_beyond.astype(np.intp)
@@ -307,7 +307,7 @@ def _accuracies(tables: Floats) -> Floats:
 
 
 def _cross_validate(texts: _CodedTexts, generator: np.random.Generator, folds: int) -> Ints:
-    """The label of every row at the cut that was best on the other folds of whole clusters."""
+    """The label of each row at the cut that is best on the other folds of whole clusters."""
     clusters = int(texts.groups.max()) + 1
     fold = (generator.permutation(clusters) % folds)[texts.groups]
     whole, cut = texts.confusions(np.arange(fold.size)), np.zeros(fold.size, dtype=np.intp)
@@ -318,7 +318,7 @@ def _cross_validate(texts: _CodedTexts, generator: np.random.Generator, folds: i
 
 
 def _middle_of_best(kappas: Floats) -> int:
-    """The middle of the cuts that agree best: the first of many equal ones would lean to one side."""
+    """The middle of the cuts with the best agreement: the first of many ties would be biased to one side."""
     known = np.nan_to_num(kappas, nan=-np.inf)
     best = np.flatnonzero(known >= known.max() - 1e-12)
     return int(best[(best.size - 1) // 2])

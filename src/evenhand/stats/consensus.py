@@ -1,4 +1,4 @@
-"""From several people's labels to one: the majority, or what fits best if people err in ways of their own."""
+"""One label per item from several annotators: majority vote, or a model of each annotator's error rates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate
 from evenhand.stats.label_scales import RatingCodes
 
 SMOOTHING = 0.01
-"""Ratings added to each cell of a confusion matrix, so that what was never seen is rare, not impossible."""
+"""Ratings added to each cell of a confusion matrix, so that unobserved events are rare, not impossible."""
 _WORK = 20_000_000
-"""Ratings read at most over all resamples."""
+"""Maximum number of ratings processed over all resamples."""
 NO_MAJORITY = "no majority"
 TOO_FEW = "too few ratings"
 TOO_LITTLE_AGREEMENT = "too little agreement"
@@ -23,61 +23,61 @@ TOO_LITTLE_AGREEMENT = "too little agreement"
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """One label an item, in the order of the ratings' items, or the reason there is none."""
+    """One label per item, in the order of the ratings' items, or the reason for a missing label."""
 
     labels: tuple[str | None, ...]
     shares: tuple[float | None, ...]
-    """The share of ratings (or the probability) that the leading label has; null without ratings."""
+    """The share of ratings for the leading label (or its probability); null without ratings."""
     reasons: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DawidSkene:
-    """What the model of Dawid and Skene (1979) says of items and annotators."""
+    """The fitted model of Dawid and Skene (1979)."""
 
     posteriors: Floats
     """Items x labels: the probability of each label."""
     prior: Floats
-    """How frequent each label is."""
+    """The frequency of each label."""
     confusion: Floats
-    """Annotators x true label x given label: the probability of what an annotator says."""
+    """Annotators x true label x given label: the probability of the given label."""
     log_likelihood: float
-    """Of the ratings; the smoothing's part left out."""
+    """Of the ratings, without the contribution of the smoothing."""
     iterations: int
     converged: bool
 
     @property
     def accuracies(self) -> Floats:
-        """For each annotator the probability of naming the true label."""
+        """The probability that each annotator names the true label."""
         diagonal: Floats = np.einsum("acc->ac", self.confusion) @ self.prior
         return diagonal
 
     def consensus(self, ratings: RatingCodes, *, probability: float = 0.5) -> Consensus:
-        """The most probable label of each item, if that is more probable than ``probability``."""
+        """The most probable label of each item, if its probability exceeds ``probability``."""
         top = self.posteriors.argmax(axis=1)
         best = self.posteriors[np.arange(len(top)), top]
-        kept = best > probability
+        is_clear = best > probability
         return Consensus(
-            tuple(ratings.labels[at] if keep else None for at, keep in zip(top, kept, strict=True)),
+            tuple(ratings.labels[at] if clear else None for at, clear in zip(top, is_clear, strict=True)),
             tuple(map(float, best)),
-            tuple(None if keep else TOO_LITTLE_AGREEMENT for keep in kept),
+            tuple(None if clear else TOO_LITTLE_AGREEMENT for clear in is_clear),
         )
 
 
 def majority_vote(ratings: RatingCodes, *, agreement: float = 0.5, least: int = 1) -> Consensus:
-    """The label that more than half of an item's annotators chose, if at least the share ``agreement`` did.
+    """The label chosen by more than half of an item's annotators and by at least the share ``agreement``.
 
-    Items with fewer than ``least`` ratings have none. A tie is no majority.
+    Items with fewer than ``least`` ratings get no label. A tie is not a majority.
     """
     if not 0 <= agreement <= 1:
         raise InputError(f"an agreement of {agreement:g}", expected="a share from 0 to 1, such as 0.66")
     counts = ratings.counts()
     total, top = counts.sum(axis=1), counts.argmax(axis=1)
     best = counts[np.arange(len(top)), top]
-    # A hair below, so that two of three reach 0.6667 however it was rounded.
+    # With a tolerance, so that two of three reach 0.6667 despite rounding.
     failed = [total < max(least, 1), 2 * best <= total, best < (agreement - 5e-3) * total]
-    places = np.select(failed, [0, 1, 2], 3)
-    reasons = tuple((TOO_FEW, NO_MAJORITY, TOO_LITTLE_AGREEMENT, None)[place] for place in places)
+    codes = np.select(failed, [0, 1, 2], 3)
+    reasons = tuple((TOO_FEW, NO_MAJORITY, TOO_LITTLE_AGREEMENT, None)[code] for code in codes)
     labels = (None if reason else ratings.labels[at] for at, reason in zip(top, reasons, strict=True))
     shares = tuple(float(most / n) if n else None for n, most in zip(total, best, strict=True))
     return Consensus(tuple(labels), shares, reasons)
@@ -86,11 +86,11 @@ def majority_vote(ratings: RatingCodes, *, agreement: float = 0.5, least: int = 
 def dawid_skene(
     ratings: RatingCodes, *, smoothing: float = SMOOTHING, tolerance: float = 1e-8, iterations: int = 1_000
 ) -> DawidSkene:
-    """The likeliest true labels and the likeliest ways of each annotator to err, by EM from the vote shares.
+    """Maximum-likelihood true labels and annotator error rates, by EM starting from the vote shares.
 
-    Every item has one true label; given it, annotators err independently, each by a confusion matrix of their
-    own (Dawid and Skene 1979). Annotators need not have rated every item, nor one item once. It ends where
-    no probability moves by more than ``tolerance``.
+    Each item has one true label; given it, annotators err independently, each with their own confusion matrix
+    (Dawid and Skene 1979). Annotators may skip items or rate an item more than once. EM stops when no
+    probability changes by more than ``tolerance``.
     """
     if not ratings.of_item.size:
         raise InputError("there are no ratings", expected="one rating or more")
@@ -112,12 +112,12 @@ def annotator_accuracy(
     level: float = 0.95,
     smoothing: float = SMOOTHING,
 ) -> list[Estimate]:
-    """For each annotator the probability of naming the true label, with an interval over resampled items.
+    """The probability that each annotator names the true label, with an interval over resampled items.
 
     n counts the annotator's ratings, n_clusters the items they rated; there is no interval below two.
 
-    The model is fitted anew to every resample, beginning at the fit of all items. With very many
-    ratings fewer resamples are drawn, 50 at least: their intervals are narrow.
+    The model is refitted to every resample, starting from the fit to all items. With very many ratings
+    fewer resamples are drawn, at least 50: their intervals are narrow.
     """
     people, items = len(ratings.annotators), len(ratings.items)
     n = np.bincount(ratings.of_annotator, minlength=people)
@@ -131,7 +131,7 @@ def annotator_accuracy(
         draws.append(_run_em(ratings, fitted.posteriors, weights, smoothing, 1e-4, 20).accuracies)
     by_annotator = np.array(draws).reshape(-1, people).T
     method = f"Dawid-Skene, {PERCENTILE}"
-    # An annotator's own items are what tells about them: few of them make a wide interval.
+    # Only an annotator's own items carry information on them: few items make a wide interval.
     samples = map(Sample, n.tolist(), rated.tolist())
     return [
         percentile_estimate(value, own, 0, sample, level=level, method=method, may_be_constant=True)
@@ -142,23 +142,23 @@ def annotator_accuracy(
 def _run_em(
     ratings: RatingCodes, start: Floats, weights: Floats, smoothing: float, tolerance: float, iterations: int
 ) -> DawidSkene:
-    posteriors, moved, done = start, np.inf, 0
-    while done < iterations and moved > tolerance:
+    posteriors, change, steps = start, np.inf, 0
+    while steps < iterations and change > tolerance:
         prior, confusion = _maximise(ratings, posteriors, weights, smoothing)
         log_joint = _log_joint(ratings, prior, confusion)
         top = log_joint.max(axis=1, keepdims=True)
         shares = np.exp(log_joint - top)
         total = shares.sum(axis=1, keepdims=True)
-        moved = float(np.abs(shares / total - posteriors).max())
-        posteriors, done = shares / total, done + 1
+        change = float(np.abs(shares / total - posteriors).max())
+        posteriors, steps = shares / total, steps + 1
     likelihood = float(weights @ (top[:, 0] + np.log(total[:, 0])))
-    return DawidSkene(posteriors, prior, confusion, likelihood, done, moved <= tolerance)
+    return DawidSkene(posteriors, prior, confusion, likelihood, steps, change <= tolerance)
 
 
 def _maximise(
     ratings: RatingCodes, posteriors: Floats, weights: Floats, smoothing: float
 ) -> tuple[Floats, Floats]:
-    """How frequent each label is, and each annotator's confusion matrix, given the labels' probabilities."""
+    """The label frequencies and each annotator's confusion matrix, given the labels' probabilities."""
     people, labels = len(ratings.annotators), len(ratings.labels)
     weighted = posteriors * weights[:, None]
     cells = ratings.of_annotator * labels + ratings.of_label
@@ -170,7 +170,7 @@ def _maximise(
     ).reshape(labels, people, labels)
     confusion = counts.transpose(1, 0, 2) + smoothing
     total = confusion.sum(axis=2, keepdims=True)
-    # Without smoothing, a label that an annotator never met says nothing about them.
+    # Without smoothing, a label that an annotator never encountered gives no information on them.
     confusion = np.divide(confusion, total, out=np.full_like(confusion, 1 / labels), where=total > 0)
     return weighted.sum(axis=0) / weights.sum(), confusion
 
@@ -180,6 +180,6 @@ def _log_joint(ratings: RatingCodes, prior: Floats, confusion: Floats) -> Floats
         logs = np.log(np.maximum(confusion, 1e-300))
         joint = np.tile(np.log(np.maximum(prior, 1e-300)), (len(ratings.items), 1))
     for true in range(len(ratings.labels)):
-        said = logs[ratings.of_annotator, true, ratings.of_label]
-        joint[:, true] += np.bincount(ratings.of_item, weights=said, minlength=len(ratings.items))
+        rating_logs = logs[ratings.of_annotator, true, ratings.of_label]
+        joint[:, true] += np.bincount(ratings.of_item, weights=rating_logs, minlength=len(ratings.items))
     return joint

@@ -1,4 +1,4 @@
-"""Gaps between groups that respect clusters: of means, of shares, any contrast, all groups at once."""
+"""Cluster-robust gaps between groups: of means, of shares, any contrast, all groups at once."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from evenhand.stats.quantiles import f_upper_tail, t_lower_tails, t_quantile, t_
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
 
 POWER = 0.8
-"""The power at which ``min_detectable`` is stated."""
+"""The power for ``min_detectable``."""
 FEW_CLUSTERS = 10
-"""Below this many clusters the correlation of two shares is too uncertain to narrow an interval."""
+"""With fewer clusters the correlation of two shares is too uncertain to narrow an interval."""
 _MIN_VARIANCE_SHARE = 1e-12
-"""A variance of a difference below this share of its cells' is none."""
+"""A difference whose variance is below this share of its cells' variances has none."""
 MEANS = "cluster-robust t"
 SHARES = "cluster-robust Newcombe"
 MOST_GROUPS = 5_000
-"""Groups of an omnibus test at most: so many take about a gigabyte."""
+"""Maximum number of groups in an omnibus test: this many take about a gigabyte."""
 GAP = np.array([1.0, -1.0])
 _BLOCK = 250_000
-"""Sums worked on at a time."""
+"""Number of sums processed at a time."""
 _MOST_CACHED = 5_000_000
-"""Groups x sums up to which the tables of gaps are kept between outputs."""
+"""Maximum of groups x sums for which the tables of gaps are cached between outputs."""
 
 
 def clustered_gap(
@@ -60,23 +60,23 @@ def clustered_gap(
 
     CR2 variance over the clusters of both groups together, Bell and McCaffrey's degrees of freedom. A
     cluster id that occurs in both groups is one cluster, so pairs (one template under two groups, one
-    prompt under two models) are used as pairs. Means are judged by t: with every row its own cluster this is
-    Welch's test, but for the degrees of freedom, which come from the design instead of the two sample
+    prompt under two models) are treated as pairs. Means use a t test: with every row its own cluster this is
+    Welch's test, except for the degrees of freedom, which come from the design instead of the two sample
     variances.
 
-    Shares have Newcombe's interval at the effective sample sizes. It joins the two cluster-robust Wilson
-    intervals (Newcombe 1998, method 10; Zou and Donner 2008 with correlation where clusters reach over both
-    groups), so that 0 of 20 texts still count as uncertain. A label that few clusters have is judged with as
-    few degrees of freedom. The p-value is the level at which the interval touches 0: the two never disagree.
-    The effective size of a group whose share is exactly 0 or 1 takes the other group's likeness within
-    clusters.
+    Shares use Newcombe's interval at the effective sample sizes. It combines the two cluster-robust Wilson
+    intervals (Newcombe 1998, method 10; Zou and Donner 2008 with correlation where clusters span both
+    groups), so that 0 of 20 texts still has an uncertainty. A label that occurs in few clusters is tested
+    with few degrees of freedom. The p-value is the level at which the interval touches 0: the two always
+    agree. The effective size of a group whose share is exactly 0 or 1 uses the other group's intraclass
+    correlation.
     """
     check = check_binary if is_share else check_values
     a, b = check(y_a, "y_a"), check(y_b, "y_b")
     codes = encode_jointly(clusters_a, a.size, clusters_b, b.size)
     cells = np.repeat([0, 1], [a.size, b.size])
-    of = compute_moments(np.concatenate([a, b]), cells, codes, n_cells=2)
-    gap = ContrastTests.of(of, GAP, is_share=is_share, level=check_level(level))
+    moments = compute_moments(np.concatenate([a, b]), cells, codes, n_cells=2)
+    gap = ContrastTests.of(moments, GAP, is_share=is_share, level=check_level(level))
     return gap.difference(), gap.ratio()
 
 
@@ -92,16 +92,15 @@ def clustered_contrast(
     """The weighted sum of cell means, such as a gap of gaps, with a cluster-robust test and interval.
 
     ``cells`` holds for each row the position of its cell in ``weights``. Weights (1, -1, -1, 1) over the
-    cells (group, baseline) x (model 1, model 2) ask whether the gap of model 1 exceeds that of model 2. In
-    the result a is what has a positive weight, b what has a negative one. Means are judged by t, shares
-    (``is_share``) as `clustered_gap` judges two of them.
+    cells (group, baseline) x (model 1, model 2) test whether the gap of model 1 exceeds that of model 2. In
+    the result a stands for the cells with a positive weight, b for those with a negative one. Means use a t
+    test, shares (``is_share``) the test of `clustered_gap`.
     """
     values = (check_binary if is_share else check_values)(y, "y")
     of_cell = np.asarray(cells)
-    is_place = of_cell.dtype.kind in "iu" and ((of_cell >= 0) & (of_cell < len(weights))).all()
-    if not is_place:
+    if of_cell.dtype.kind not in "iu" or not ((of_cell >= 0) & (of_cell < len(weights))).all():
         raise InputError(
-            f"cells of type {of_cell.dtype} came with {len(weights)} weights",
+            f"cells of type {of_cell.dtype} do not index the {len(weights)} weights",
             expected=f"one integer from 0 to {len(weights) - 1} for each value",
         )
     codes = encode_clusters(clusters, values.size)
@@ -113,18 +112,18 @@ def clustered_contrast(
         sizes = {"n_a": n_a, "n_b": n_b, "n_clusters": n_clusters}
         return Difference(level=level, method=method, null_reason=NO_VALUES, **sizes)
     packed = np.searchsorted(used, of_cell[keep])
-    of = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
+    moments = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
     own = np.asarray(weights, dtype=np.float64)[used]
-    return ContrastTests.of(of, own, is_share=is_share, level=check_level(level)).difference()
+    return ContrastTests.of(moments, own, is_share=is_share, level=check_level(level)).difference()
 
 
 def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = None) -> Omnibus:
-    """Whether all groups share one mean (or share): a cluster-robust F test with Rao and Scott's correction.
+    """Cluster-robust F test, with Rao and Scott's correction, that all groups have one mean (or share).
 
-    The one question to ask before any single group: p is small where the groups differ more than clusters
-    alone would make them. Groups of one cluster are left out and counted. Holds its level with few
-    clusters, with rare labels, and with more groups than clusters. More than ``MOST_GROUPS`` groups have no
-    answer, with that reason.
+    Run it before testing any single group: p is small if the groups differ more than variation between
+    clusters explains. Groups with one cluster are left out and counted. The test keeps its level with few
+    clusters, rare labels, and more groups than clusters. With more than ``MOST_GROUPS`` groups the result is
+    null with a reason.
     """
     values = check_values(y)
     of_group = encode_clusters(groups, values.size)
@@ -152,7 +151,7 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
 
 
 class _Judgements(NamedTuple):
-    """NaN where there is no number."""
+    """Numbers per contrast, NaN where missing."""
 
     estimate: Floats
     low: Floats
@@ -164,7 +163,7 @@ class _Judgements(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContrastTests:
-    """Contrasts of the cells of one or more outputs and sets of cells, each with its interval and test."""
+    """Contrasts of cells, for one or more outputs and sets of cells, each with its interval and test."""
 
     moments: CellMoments
     weights: Floats
@@ -173,22 +172,22 @@ class ContrastTests:
     judgements: _Judgements
 
     @classmethod
-    def of(cls, of: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
-        """Means judged by t, shares by Newcombe's interval."""
+    def of(cls, cells: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
+        """Test means by t, shares by Newcombe's interval."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            judged = (_judge_shares if is_share else _judge_means)(of, weights, level)
-            plain = ((of.shares if is_share else of.means) * weights).sum(axis=-1)
-        few, empty = of.clusters.min(axis=-1) < 2, of.sizes.min(axis=-1) == 0
-        numbers = _Judgements(*(np.where(few, np.nan, part) for part in judged))
-        estimate = np.where(empty, np.nan, np.where(few, plain, judged.estimate))
-        return cls(of, weights, is_share, level, numbers._replace(estimate=estimate))
+            parts = (_judge_shares if is_share else _judge_means)(cells, weights, level)
+            plain = ((cells.shares if is_share else cells.means) * weights).sum(axis=-1)
+        few, empty = cells.clusters.min(axis=-1) < 2, cells.sizes.min(axis=-1) == 0
+        numbers = _Judgements(*(np.where(few, np.nan, part) for part in parts))
+        estimate = np.where(empty, np.nan, np.where(few, plain, parts.estimate))
+        return cls(cells, weights, is_share, level, numbers._replace(estimate=estimate))
 
     def difference(self, *at: int) -> Difference:
-        """One contrast; a is what has a positive weight, b what has a negative one."""
+        """One contrast; a stands for the cells with a positive weight, b for those with a negative one."""
         numbers = {name: float(part[at]) for name, part in self.judgements._asdict().items()}
         known = {name: None if math.isnan(number) else number for name, number in numbers.items()}
         low, high, df, least = known["low"], known["high"], known["df"], None
-        # From the interval's half width: shares near 0 count with the uncertainty they are shown with.
+        # From the interval's half width, so that shares near 0 have the uncertainty that is reported.
         if low is not None and high is not None and df is not None:
             least = (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
         sizes, clusters = self.moments.sizes[at[1:]], self.moments.clusters[at[1:]]
@@ -205,50 +204,50 @@ class ContrastTests:
         )
 
     def ratio(self, *at: int) -> Estimate:
-        """The mean of the first cell over that of the second."""
-        of = self.moments.select(*at)
-        # Without rounding, or a share of 0 might have a ratio.
-        exact = replace(of, means=of.shares) if self.is_share and of.sizes.all() else of
+        """The mean of the first cell divided by that of the second."""
+        pair = self.moments.select(*at)
+        # Without rounding error, or a share of 0 might get a ratio.
+        exact = replace(pair, means=pair.shares) if self.is_share and pair.sizes.all() else pair
         return estimate_ratio(exact, self.level)
 
     def shares(self, output: int) -> list[Estimate]:
-        """The share of the first cell of each set, as `clustered_proportion` has it."""
+        """The share of the first cell of each set, as in `clustered_proportion`."""
         return share_estimates(self.moments.select(output), self.level)
 
 
-def _judge_means(of: CellMoments, weights: Floats, level: float) -> _Judgements:
-    estimate, variance, df = of.contrast(weights)
+def _judge_means(cells: CellMoments, weights: Floats, level: float) -> _Judgements:
+    estimate, variance, df = cells.contrast(weights)
     se = np.sqrt(variance)
     half = np.where(se > 0, t_quantiles((1 + level) / 2, df) * se, np.nan)
     p = np.where(se > 0, 2 * t_lower_tails(-np.abs(estimate / se), df), np.nan)
     return _Judgements(estimate, estimate - half, estimate + half, se, df, p)
 
 
-def _judge_shares(of: CellMoments, weights: Floats, level: float) -> _Judgements:
-    joined = NewcombeIntervals.of(of, weights)
-    _, variance, df = of.contrast(weights)
-    estimate, se, quantile = joined.estimate, np.sqrt(variance), t_quantiles((1 + level) / 2, df)
-    low, high = joined.interval(quantile)
-    first = joined.shares[..., :1]
-    is_constant = ((joined.shares == first) & (first % 1 == 0)).all(axis=-1)
-    p = np.where(is_constant, np.nan, 2 * t_lower_tails(-joined.touching_quantile(), df))
-    # So few clusters hardly tell how the shares move together: be as wide as the t test.
-    few = (of.n_clusters < FEW_CLUSTERS) & ~np.isnan(p)
+def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> _Judgements:
+    newcombe = NewcombeIntervals.of(cells, weights)
+    _, variance, df = cells.contrast(weights)
+    estimate, se, quantile = newcombe.estimate, np.sqrt(variance), t_quantiles((1 + level) / 2, df)
+    low, high = newcombe.interval(quantile)
+    first = newcombe.shares[..., :1]
+    is_constant = ((newcombe.shares == first) & (first % 1 == 0)).all(axis=-1)
+    p = np.where(is_constant, np.nan, 2 * t_lower_tails(-newcombe.touching_quantile(), df))
+    # So few clusters cannot estimate the correlation of the shares: be at least as wide as the t test.
+    few = (cells.n_clusters < FEW_CLUSTERS) & ~np.isnan(p)
     low = np.where(few, np.minimum(low, estimate - quantile * se), low)
     high = np.where(few, np.maximum(high, estimate + quantile * se), high)
     plain = np.where(se > 0, 2 * t_lower_tails(-np.abs(estimate / se), df), np.nan)
     p = np.where(few, np.maximum(p, plain), p)
     low = np.maximum(low, weights[weights < 0].sum())
     high = np.minimum(high, weights[weights > 0].sum())
-    # Clusters that vary, and vary alike in all cells, leave no yardstick for their difference.
-    bare = variance < _MIN_VARIANCE_SHARE * of.variances.max(axis=-1)
-    low, high, p = (np.where(bare, np.nan, part) for part in (low, high, p))
+    # Clusters that vary identically in all cells leave no standard error for the difference.
+    is_degenerate = variance < _MIN_VARIANCE_SHARE * cells.variances.max(axis=-1)
+    low, high, p = (np.where(is_degenerate, np.nan, part) for part in (low, high, p))
     return _Judgements(estimate, low, high, se, df, p)
 
 
 @dataclass(frozen=True)
 class GapLayout:
-    """Rows in groups and clusters; each group stands against one other group, or against all other rows."""
+    """Rows in groups and clusters; each group is compared with a baseline group or all other rows."""
 
     groups: Ints
     """The group of each row."""
@@ -256,7 +255,7 @@ class GapLayout:
     """The cluster of each row."""
     n_groups: int
     baseline: int | None = None
-    """The group that the others are compared with; None is all other rows."""
+    """The group that the others are compared with; None means all other rows."""
 
     @cached_property
     def _sums(self) -> ClusterTable:
@@ -268,14 +267,14 @@ class GapLayout:
         return [self._gap(group) for group in range(self.n_groups)]
 
     def _gap(self, group: int) -> tuple[Ints, ClusterTable]:
-        """Which sums a group and its baseline have, and their table."""
+        """The sums of a group and its baseline (by index), and their table."""
         sums, base = self._sums, self.baseline
         used = np.flatnonzero((sums.cell == group) | (base is None) | (sums.cell == base))
         outside = sums.cell[used] != group
         return used, ClusterTable.of(outside.astype(np.intp), sums.cluster[used], 2, sums.n[used])
 
     def moments(self, values: Floats) -> CellMoments:
-        """The moments of every gap for each row of ``values``; a cell without rows has zeros."""
+        """The moments of every gap for each row of ``values``; those of a cell without rows are zeros."""
         low, high = self._ends(values, np.minimum, np.inf), self._ends(values, np.maximum, -np.inf)
         centre = values.mean(axis=1) if values.size else np.zeros(len(values))
         totals = np.zeros((len(values), self._sums.n.size))
@@ -296,7 +295,7 @@ class GapLayout:
         return CellMoments.stack(gaps)
 
     def _ends(self, values: Floats, fold: np.ufunc, start: float) -> Floats:
-        """The lowest or highest value of both cells of every gap together: outputs x groups."""
+        """The lowest or highest value over both cells of each gap: outputs x groups."""
         if self.baseline is None:
             ends = fold.reduce(values, axis=1, initial=start, keepdims=True)
             return np.repeat(ends, self.n_groups, axis=1)
@@ -308,17 +307,17 @@ class GapLayout:
 
 
 def compare_many_gaps(layout: GapLayout, values: Floats, *, is_share: bool, level: float) -> ContrastTests:
-    """Each group against its baseline for each row of ``values``, outputs that the same texts have."""
+    """Compare each group with its baseline for each row of ``values`` (one output of the same texts)."""
     return ContrastTests.of(layout.moments(values), GAP, is_share=is_share, level=level)
 
 
 class Stratified(NamedTuple):
-    """A gap inside strata, beside the same gap over all rows."""
+    """A gap adjusted for strata, compared with the gap over all rows."""
 
     adjusted: Difference
-    """The mean of the gaps inside strata, weighted by the rows of a stratum."""
+    """The mean of the gaps within strata, weighted by the number of rows per stratum."""
     disagrees: bool
-    """True where it and the gap over all rows have opposite signs and one of the intervals excludes 0."""
+    """True if it and the gap over all rows have opposite signs and at least one interval excludes 0."""
 
 
 def stratified_difference(
@@ -330,9 +329,9 @@ def stratified_difference(
     is_share: bool = False,
     level: float = 0.95,
 ) -> Stratified:
-    """The gap between ``group`` (True) and the others inside strata, and whether it reverses the plain one.
+    """The gap between ``group`` (True) and the others adjusted for strata, and whether its sign reverses.
 
-    The adjusted gap gives each stratum the weight of its rows, the same for both sides (direct
+    The adjusted gap weights each stratum by its number of rows, the same for both sides (direct
     standardisation); strata in which a side has fewer than two clusters are left out. Both gaps have
     cluster-robust intervals, of means or (``is_share``) of shares.
     """
@@ -342,12 +341,12 @@ def stratified_difference(
     names, of_stratum = np.unique(np.asarray(strata), return_inverse=True)
     cells = 2 * of_stratum + others
     is_usable = clusters_per_cell(cells, codes, 2 * names.size).reshape(-1, 2).min(axis=1) >= 2
-    judge = partial(clustered_contrast, is_share=is_share, level=level)
-    crude = judge(values, others, codes, weights=(1.0, -1.0))
+    contrast = partial(clustered_contrast, is_share=is_share, level=level)
+    crude = contrast(values, others, codes, weights=(1.0, -1.0))
     weights = np.repeat(np.bincount(of_stratum, minlength=names.size) * is_usable, 2).astype(np.float64)
     weights[1::2] *= -1
     weights /= max(float(weights[::2].sum()), 1.0)
-    adjusted = judge(values, cells, codes, weights=weights.tolist())
+    adjusted = contrast(values, cells, codes, weights=weights.tolist())
     is_reversed = (crude.estimate or 0.0) * (adjusted.estimate or 0.0) < 0
     return Stratified(adjusted, is_reversed and (_excludes_zero(crude) or _excludes_zero(adjusted)))
 

@@ -12,9 +12,9 @@ from evenhand.stats._arrays import Floats
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjusted p-values that bound the chance of any false finding (Holm 1979).
+    """Adjusted p-values that control the family-wise error rate (Holm 1979).
 
-    The i-th smallest of m is multiplied by m - i + 1, kept from falling, and capped at 1.
+    The i-th smallest of m is multiplied by m - i + 1; results are made monotone and capped at 1.
 
     >>> holm([0.01, None, 0.04])
     [0.02, None, 0.04]
@@ -23,9 +23,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjusted p-values that bound the expected share of false findings (Benjamini and Hochberg 1995).
+    """Adjusted p-values that control the false discovery rate (Benjamini and Hochberg 1995).
 
-    Holds for independent or positively dependent tests.
+    Valid for independent or positively dependent tests.
 
     >>> benjamini_hochberg([0.01, None, 0.04])
     [0.02, None, 0.04]
@@ -66,13 +66,13 @@ class AdjustedPValue(NamedTuple):
     adjusted: float | None
     family: str
     size: int
-    """Tests in the family; a null is none."""
+    """Number of tests in the family, not counting nulls."""
 
 
 def correct_by_family(
     p_values: Sequence[float | None], families: Sequence[str], correction: Correction
 ) -> list[AdjustedPValue]:
-    """Each p-value corrected over those of the same family, in their order."""
+    """Each p-value corrected within its family, in input order."""
     places: dict[str, list[int]] = {}
     for place, family in enumerate(families):
         places.setdefault(family, []).append(place)

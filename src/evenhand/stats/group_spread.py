@@ -1,11 +1,11 @@
-"""How far the groups of a run stand apart, free of chance, and whether two runs differ in it.
+"""How far apart the groups of a run are, corrected for chance, and whether two runs differ in this.
 
 The typical gap of J groups with means m is the root of G = 2 / (J - 1) sum (m_j - mean)^2, the mean squared
-gap between two groups; for two groups it is the gap itself. Chance alone makes it larger than 0, the more so
-the fewer the texts, which would rank small runs last. Its expectation under chance is known from the
-covariance S of the means, tr(W S) with W = 2 / (J - 1) (I - 11' / J), and is taken off. The variance of what
-remains is 4 m'W S W m + 2 tr(W S W S) (Searle 1971, section 2.5); the means in the first term are those
-observed, which makes it too large where groups hardly differ: in doubt, runs are tied.
+gap between two groups; for two groups it is the gap itself. Chance alone makes it larger than 0, and more so
+with fewer texts, which would rank small runs last. Its expectation under chance follows from the covariance
+S of the means: tr(W S) with W = 2 / (J - 1) (I - 11' / J). It is subtracted. The variance of the remainder
+is 4 m'W S W m + 2 tr(W S W S) (Searle 1971, section 2.5); the first term uses the observed means, which
+makes it too large where groups hardly differ: in doubt, runs are tied.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ TOO_FEW_GROUPS = "fewer than two groups have two clusters or more in every run"
 
 @dataclass(frozen=True, slots=True)
 class GroupSpread:
-    """The typical gap between two groups of one run; never negative, 0 where chance explains it all."""
+    """The typical gap between two groups of one run; never negative, 0 where chance explains all of it."""
 
     value: float | None
     low: float | None
     high: float | None
     rank: int | None
-    """1 + the runs whose groups stand closer together, beyond chance."""
+    """1 + the number of runs with a significantly smaller spread."""
     tied: tuple[int, ...]
     """The runs that do not differ significantly from this one."""
     null_reason: str | None = None
 
 
 class SpreadDifference(NamedTuple):
-    """Whether run a spreads its groups wider than run b."""
+    """The difference in spread between run a and run b."""
 
     a: int
     b: int
     difference: float
-    """Of the squared typical gaps."""
+    """The squared typical gap of a minus that of b."""
     p: float | None
     p_adjusted: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadRanking:
-    """The runs side by side on one output."""
+    """A comparison of runs on one output."""
 
     spreads: tuple[GroupSpread, ...]
     gaps: tuple[SpreadDifference, ...]
     groups: int
-    """Groups that entered."""
+    """Number of groups compared."""
 
 
 def rank_spreads(
@@ -71,55 +71,55 @@ def rank_spreads(
     n_runs: int,
     level: float = 0.95,
 ) -> SpreadRanking:
-    """The runs ranked by how far apart their groups stand, ties as ties.
+    """Rank the runs by how far apart their groups are; runs that do not differ are tied.
 
-    ``runs`` and ``groups`` number each row's run and group. Two runs differ where the difference of
-    their squared typical gaps is beyond chance, corrected over all pairs of runs (Holm). Clusters may reach
-    over runs: the same prompts under several models are used as pairs.
+    ``runs`` and ``groups`` hold the number of each row's run and group. Two runs differ if the difference of
+    their squared typical gaps is significant, corrected over all pairs of runs (Holm). Clusters may span
+    runs: the same prompts under several models are treated as pairs.
     """
     values, of_run, of_group = check_values(y), np.asarray(runs, np.intp), np.asarray(groups, np.intp)
     codes = encode_clusters(clusters, values.size)
     common = _common_groups(of_run, of_group, codes, n_runs)
     if common.size < 2:
-        nothing = GroupSpread(None, None, None, None, (), TOO_FEW_GROUPS)
-        return SpreadRanking((nothing,) * n_runs, (), int(common.size))
+        empty = GroupSpread(None, None, None, None, (), TOO_FEW_GROUPS)
+        return SpreadRanking((empty,) * n_runs, (), int(common.size))
     used = np.isin(of_group, common)
     cells = of_run[used] * common.size + np.searchsorted(common, of_group[used])
-    of = compute_moments(values[used], cells, codes[used], n_cells=n_runs * common.size)
-    return _rank_runs(_QuadraticForms(of, int(common.size), n_runs), check_level(level))
+    moments = compute_moments(values[used], cells, codes[used], n_cells=n_runs * common.size)
+    return _rank_runs(_QuadraticForms(moments, int(common.size), n_runs), check_level(level))
 
 
 @dataclass(frozen=True, slots=True)
 class _QuadraticForms:
     """The squared typical gaps of the runs as quadratic forms of the cell means."""
 
-    of: CellMoments
+    moments: CellMoments
     groups: int
     runs: int
 
     @property
     def df(self) -> float:
-        return max(1.0, float(self.of.clusters.min()) - 1)
+        return max(1.0, float(self.moments.clusters.min()) - 1)
 
     def estimate(self, weights: dict[int, float]) -> tuple[float, float]:
-        """A weighted sum of squared typical gaps without what chance adds, and its standard error."""
-        of_run = np.diag([weights.get(run, 0.0) for run in range(self.runs)])
-        one = 2 / (self.groups - 1) * (np.eye(self.groups) - 1 / self.groups)
-        form, means, covariance = np.kron(of_run, one), self.of.means, self.of.covariance
+        """A weighted sum of squared typical gaps, corrected for chance, and its standard error."""
+        run_weights = np.diag([weights.get(run, 0.0) for run in range(self.runs)])
+        one_run = 2 / (self.groups - 1) * (np.eye(self.groups) - 1 / self.groups)
+        form, means, covariance = np.kron(run_weights, one_run), self.moments.means, self.moments.covariance
         chance = form @ covariance
         variance = 4 * float(means @ chance @ form @ means) + 2 * float(np.sum(chance * chance.T))
         return float(means @ form @ means) - float(np.trace(chance)), math.sqrt(max(variance, 0.0))
 
     def interval(self, run: int, square: float, se: float, quantile: float) -> tuple[float, float]:
-        """The interval of a run's typical gap; of two groups that of the gap itself, without its sign.
+        """The interval of a run's typical gap; with two groups, that of the absolute gap itself.
 
-        A square is skewed: of two groups, its interval would cover nine times in ten.
+        A square is skewed: with two groups, its interval would cover only nine times in ten.
         """
         if self.groups > 2:
             return math.sqrt(max(square - quantile * se, 0.0)), math.sqrt(max(square + quantile * se, 0.0))
         weights = np.zeros(self.runs * self.groups)
         weights[2 * run], weights[2 * run + 1] = 1.0, -1.0
-        gap, variance, _ = map(float, self.of.contrast(weights))
+        gap, variance, _ = map(float, self.moments.contrast(weights))
         half = quantile * math.sqrt(variance)
         return max(0.0, abs(gap) - half), abs(gap) + half
 
@@ -132,14 +132,14 @@ def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
         SpreadDifference(a, b, gap, p, adjusted)
         for (a, b), (gap, _), p, adjusted in zip(pairs, estimates, p_values, holm(p_values), strict=True)
     )
-    clear = [gap for gap in gaps if gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12]
+    significant = [gap for gap in gaps if gap.p_adjusted is not None and gap.p_adjusted <= 1 - level + 1e-12]
     spreads = []
     for run in range(forms.runs):
         square, se = forms.estimate({run: 1.0})
-        own = [gap for gap in clear if run in (gap.a, gap.b)]
+        own = [gap for gap in significant if run in (gap.a, gap.b)]
         rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
-        apart = {run}.union(*((gap.a, gap.b) for gap in own))
-        tied = tuple(other for other in range(forms.runs) if other not in apart)
+        not_tied = {run}.union(*((gap.a, gap.b) for gap in own))
+        tied = tuple(other for other in range(forms.runs) if other not in not_tied)
         spread = GroupSpread(math.sqrt(max(square, 0.0)), None, None, rank, tied, NO_VARIATION)
         if se:
             low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
@@ -150,9 +150,9 @@ def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
 
 def _common_groups(runs: Ints, groups: Ints, codes: Ints, n_runs: int) -> Ints:
     """The groups that have two clusters or more in every run."""
-    names, place = np.unique(groups, return_inverse=True)
-    cells = place * n_runs + runs
-    # A cell has several clusters where one of its rows is not of the cluster of another one, whichever.
+    names, codes_of_groups = np.unique(groups, return_inverse=True)
+    cells = codes_of_groups * n_runs + runs
+    # A cell has several clusters if some row's cluster differs from an arbitrary one of its clusters.
     any_cluster = np.zeros(names.size * n_runs, dtype=np.intp)
     any_cluster[cells] = codes
     has_several = np.zeros(any_cluster.size, dtype=np.bool_)

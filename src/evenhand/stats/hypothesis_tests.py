@@ -1,4 +1,4 @@
-"""The papers' own tests, by name. They take every row for independent; the defaults are in `contrasts`."""
+"""The papers' own tests, by name. They assume independent rows; the default tests are in `contrasts`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from evenhand.stats.results import (
 )
 
 _SMALL_EXPECTED = 5
-"""Cochran's rule: below this expected count the chi-square reference is doubtful."""
+"""Cochran's rule: below this expected count the chi-square approximation is unreliable."""
 
 
 def two_proportions(
@@ -46,12 +46,12 @@ def two_proportions(
     if not n_a or not n_b:
         return result(null_reason=NO_VALUES)
     shares = np.array([successes_a / n_a, successes_b / n_b])
-    joined = NewcombeIntervals(shares, np.array([n_a, n_b], dtype=np.float64), GAP)
+    newcombe = NewcombeIntervals(shares, np.array([n_a, n_b], dtype=np.float64), GAP)
     quantile = normal_quantile((1 + level) / 2)
-    low, high = map(float, joined.interval(quantile))
+    low, high = map(float, newcombe.interval(quantile))
     pooled = (successes_a + successes_b) / (n_a + n_b)
     se = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
-    gap = float(joined.estimate)
+    gap = float(newcombe.estimate)
     return result(
         estimate=gap,
         low=low,
@@ -67,7 +67,7 @@ def chi_square(table: npt.ArrayLike) -> TestResult:
     """Pearson's chi-square test of a table of counts (groups x labels), without Yates' correction.
 
     BOLD's test over several groups or models (sections 6.1.3 and 6.2). Empty rows and columns are left out;
-    cells that expect fewer than 5 are counted in the warning.
+    the warning counts cells with an expected count below 5.
     """
     counts = np.asarray(table, dtype=np.float64)
     if counts.ndim != 2 or not np.isfinite(counts).all() or (counts < 0).any():
@@ -82,7 +82,7 @@ def chi_square(table: npt.ArrayLike) -> TestResult:
 
     test = chi2_contingency(counts, correction=False)
     small = int(np.count_nonzero(test.expected_freq < _SMALL_EXPECTED))
-    warning = f"{small} of {counts.size} cells expect fewer than {_SMALL_EXPECTED}" if small else None
+    warning = f"{small} of {counts.size} expected counts are below {_SMALL_EXPECTED}" if small else None
     return result(statistic=float(test.statistic), df=float(test.dof), p=float(test.pvalue), warning=warning)
 
 
@@ -90,8 +90,8 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95
     """The mean of a minus b over pairs, with Student's t interval and test.
 
     The affective paper's "prediction score significance". Null where every difference is 0 (t would be
-    0 / 0), and where all are the same but not 0 (t is infinite). Differences that only rounding tells apart
-    are the same.
+    0 / 0), and where all are equal but not 0 (t is infinite). Differences that differ only by rounding count
+    as equal.
     """
     first, second = check_pairs(a, b)
     differences, n = first - second, first.size
@@ -118,7 +118,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95
 def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     """Wilcoxon's signed-rank test of a minus b over pairs; zeros are ranked, then dropped (Pratt 1959).
 
-    Differences that only rounding tells apart share a rank.
+    Differences that differ only by rounding share a rank.
     Exact for small samples without ties or zeros, else the normal approximation with the tie correction. The
     estimate is the median difference.
     """
@@ -131,13 +131,13 @@ def wilcoxon(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     from scipy.stats import wilcoxon as signed_rank
 
     has_ties = np.unique(np.abs(differences)).size < n or not differences.all()
-    how = "exact" if n <= 50 and not has_ties else "asymptotic"
-    test = signed_rank(differences, zero_method="pratt", method=how)
+    method = "exact" if n <= 50 and not has_ties else "asymptotic"
+    test = signed_rank(differences, zero_method="pratt", method=method)
     return result(statistic=float(test.statistic), p=float(test.pvalue))
 
 
 def _drop_rounding(differences: Floats, *sides: npt.NDArray[np.float64]) -> Floats:
-    """Differences to 13 digits of the largest value they were taken from: 0.3 - 0.2 is 0.4 - 0.3."""
+    """Differences rounded to 13 digits of the largest input value, so that 0.3 - 0.2 equals 0.4 - 0.3."""
     largest = max((float(np.abs(side).max()) for side in sides if side.size), default=0.0)
     return np.round(differences, 13 - math.ceil(math.log10(largest))) if largest else differences
 
@@ -155,7 +155,7 @@ def cohens_h(share_a: float, share_b: float) -> float:
 
 
 def hedges_g(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
-    """Hedges' g: the difference of means in pooled standard deviations, without small-sample bias.
+    """Hedges' g: the difference of means in pooled standard deviations, corrected for small samples.
 
     The correction is the exact one, with gamma functions (Hedges 1981). 0.2 is small, 0.8 large.
     """
@@ -175,7 +175,7 @@ def hedges_g(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
 def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> PointEstimate:
     """Cliff's delta: P(a > b) - P(a < b) for one value drawn from each; from -1 to 1, ties count for neither.
 
-    By sorting, in O(n log n); exact.
+    Exact, by sorting, in O(n log n).
     """
     first, second = check_values(a, "a"), np.sort(check_values(b, "b"))
     if not first.size or not second.size:
@@ -193,7 +193,7 @@ class MethodRating:
     mean: Estimate
     """n counts participants."""
     difference: Difference | None
-    """Method minus baseline over the participants who rated both; null for the baseline itself."""
+    """Method minus baseline, over participants who rated both; null for the baseline itself."""
     ratings: int
 
 
@@ -205,24 +205,24 @@ def compare_methods(
     baseline: str,
     level: float = 0.95,
 ) -> list[MethodRating]:
-    """The mean rating of every method with a t interval, and its paired difference from ``baseline``.
+    """The mean rating of each method with a t interval, and its paired difference from ``baseline``.
 
     The paired t tests of the political paper's Table 6: a participant's ratings of one method are averaged
-    first, so that a participant is one witness however many texts they read. Methods are in the order of
+    first, so that a participant is one observation however many texts they read. Methods are in the order of
     their first rating, the baseline first.
     """
-    check_lengths("one of each a rating", ratings=ratings, participants=participants, methods=methods)
+    check_lengths("one of each per rating", ratings=ratings, participants=participants, methods=methods)
     by_method: dict[str, dict[str, list[float]]] = {baseline: defaultdict(list)}
     for person, method, rating in zip(participants, methods, ratings, strict=True):
         by_method.setdefault(method, defaultdict(list))[person].append(float(rating))
     if not by_method[baseline]:
         raise InputError(
-            f"nobody rated the baseline {baseline!r}",
-            expected=", ".join(sorted(set(methods))) or "a rating or more",
+            f"the baseline {baseline!r} has no ratings",
+            expected=", ".join(sorted(set(methods))) or "at least one rating",
             fix="name another baseline",
         )
     means = {
-        method: {person: float(np.mean(given)) for person, given in sorted(people.items())}
+        method: {person: float(np.mean(scores)) for person, scores in sorted(people.items())}
         for method, people in by_method.items()
     }
     rows = []

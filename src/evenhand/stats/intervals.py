@@ -1,4 +1,4 @@
-"""Means and shares of one group, with intervals that respect clusters."""
+"""Means and shares of one group, with intervals that account for clusters."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ SHARE = "cluster-robust Wilson"
 _SMALLEST = 1e-100
 """A mean below this would overflow the square of its inverse."""
 _ROUNDED_EXCESS = 1e-9
-"""Rows for each cluster above 1 up to which there is only rounding."""
+"""Excess rows per cluster at or below this are rounding."""
 _UNBOUNDED = 50.0
-"""Half width of a log ratio beyond which it says nothing: a factor of 10^21 either way."""
+"""Half width of a log ratio above which it is uninformative: a factor of 10^21 either way."""
 
 
 class Interval(NamedTuple):
-    """Two ends."""
+    """The two ends of an interval."""
 
     low: Floats
     high: Floats
 
 
 def wilson(successes: int, n: int, *, level: float = 0.95, n_null: int = 0) -> Estimate:
-    """A share with Wilson's score interval, for rows that are independent of each other.
+    """A share with Wilson's score interval, for independent rows.
 
-    The interval stays inside [0, 1] and is wider than 0 for 0 of n and n of n.
+    The interval stays inside [0, 1] and has a positive width for 0 of n and n of n.
 
     >>> e = wilson(0, 10)
     >>> e.value, e.low, round(e.high, 4)
@@ -69,16 +69,16 @@ def clustered_proportion(
 
     Wilson's interval at the effective sample size p(1 - p) / var(p), with the cluster-robust variance and
     its t quantile (Korn and Graubard 1998 adapt an interval in the same way). On the side of the rarer answer
-    the quantile has the degrees of freedom of the share's own variance, about twice the clusters that have
-    that answer. The effective size never exceeds the number of rows. A share of exactly 0 or 1 tells nothing
-    about how alike the rows of a cluster are: then the worst case is taken, one independent observation a
-    cluster.
+    the quantile uses the degrees of freedom of the share's own variance, about twice the number of clusters
+    with that answer. The effective size never exceeds the number of rows. A share of exactly 0 or 1 carries
+    no information about correlation within clusters: the worst case is assumed, one independent observation
+    per cluster.
     """
     values = check_binary(y)
     codes = encode_clusters(clusters, values.size)
     check_level(level)
-    of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    return share_estimates(of, level, n_null=n_null)[0]
+    moments = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
+    return share_estimates(moments, level, n_null=n_null)[0]
 
 
 def clustered_mean(
@@ -101,66 +101,66 @@ def estimate_mean(
     level: float,
     n_null: int,
 ) -> Estimate:
-    """The mean of ``y`` with an interval, which one cluster or equal values do not have.
+    """The mean of ``y`` with an interval, except for a single cluster or equal values.
 
-    ``interval`` gives the ends from values, clusters and half the width of the t interval, the default.
+    ``interval`` computes the ends from values, clusters and the t interval's half width; default: t interval.
     """
     values = check_values(y)
     codes = encode_clusters(clusters, values.size)
     check_level(level)
     if not values.size:
         return Estimate(None, None, None, level, method, 0, n_null, 0, NO_VALUES)
-    of = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
-    mean, variance, n_clusters = float(of.means[0]), float(of.covariance[0, 0]), int(of.n_clusters)
+    cell = compute_moments(values, np.zeros_like(codes), codes, n_cells=1)
+    mean, variance, n_clusters = float(cell.means[0]), float(cell.covariance[0, 0]), int(cell.n_clusters)
     estimate = partial(Estimate, level=level, method=method, n=values.size, n_null=n_null)
     if n_clusters < 2 or variance == 0:
         reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
         return estimate(mean, None, None, n_clusters=n_clusters, null_reason=reason)
-    half = t_quantile((1 + level) / 2, float(of.contrast(np.ones(1)).df)) * math.sqrt(variance)
+    half = t_quantile((1 + level) / 2, float(cell.contrast(np.ones(1)).df)) * math.sqrt(variance)
     ends = interval(values, codes, half) if interval else (mean - half, mean + half)
     return estimate(mean, *ends, n_clusters=n_clusters)
 
 
-def estimate_ratio(of: CellMoments, level: float) -> Estimate:
+def estimate_ratio(cells: CellMoments, level: float) -> Estimate:
     """Mean of a over mean of b (above 1: a is higher), with a cluster-robust interval on the log scale.
 
-    The delta method on log mean a - log mean b; a cluster that reaches over both cells is counted once. Null
-    where a mean is not positive, and where a cell is empty.
+    The delta method on log mean a - log mean b; a cluster that spans both cells is counted once. Null where
+    a mean is not positive, or a cell is empty.
     """
-    n, n_clusters = (int(of.sizes.sum()), int(of.n_clusters)) if of.sizes.all() else (0, 0)
+    n, n_clusters = (int(cells.sizes.sum()), int(cells.n_clusters)) if cells.sizes.all() else (0, 0)
     estimate = partial(
         Estimate, level=level, method="cluster-robust log ratio", n=n, n_null=0, n_clusters=n_clusters
     )
     if not n:
         return estimate(None, None, None, null_reason=NO_VALUES)
-    mean_a, mean_b = (float(mean) for mean in of.means)
+    mean_a, mean_b = (float(mean) for mean in cells.means)
     if min(mean_a, mean_b) < _SMALLEST:
         reason = NOT_POSITIVE if min(mean_a, mean_b) <= 0 else NEAR_ZERO
         return estimate(None, None, None, null_reason=reason)
     ratio = mean_a / mean_b
-    if of.clusters.min() < 2:
+    if cells.clusters.min() < 2:
         return estimate(ratio, None, None, null_reason=ONE_CLUSTER)
-    _, variance, df = of.contrast(np.array([1 / mean_a, -1 / mean_b]))
-    reach = t_quantile((1 + level) / 2, float(df)) * math.sqrt(variance)
-    if not 0 < reach <= _UNBOUNDED:
+    _, variance, df = cells.contrast(np.array([1 / mean_a, -1 / mean_b]))
+    half = t_quantile((1 + level) / 2, float(df)) * math.sqrt(variance)
+    if not 0 < half <= _UNBOUNDED:
         return estimate(ratio, None, None, null_reason=NEAR_ZERO if variance else NO_VARIATION)
-    factor = math.exp(reach)
+    factor = math.exp(half)
     return estimate(ratio, ratio / factor, ratio * factor)
 
 
-def share_estimates(of: CellMoments, level: float, *, n_null: int = 0) -> list[Estimate]:
-    """The share of the first cell of every set with `clustered_proportion`'s interval.
+def share_estimates(cells: CellMoments, level: float, *, n_null: int = 0) -> list[Estimate]:
+    """The share of the first cell of each set with `clustered_proportion`'s interval.
 
-    One cluster has no interval.
+    A cell with a single cluster has no interval.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        known = effective_sizes(of.shares, of.sizes, of.kish, of.variances)
-        share, size = of.shares[..., 0], np.where(of.shares % 1 == 0, of.kish, known)[..., 0]
-        df = np.broadcast_to(1 / of.sizes[..., 0] ** 2 / of.design[..., 0, 0], share.shape)
-        plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, of.own_df(df)[..., 0]))
+        known = effective_sizes(cells.shares, cells.sizes, cells.kish, cells.variances)
+        share, size = cells.shares[..., 0], np.where(cells.shares % 1 == 0, cells.kish, known)[..., 0]
+        df = np.broadcast_to(1 / cells.sizes[..., 0] ** 2 / cells.design[..., 0, 0], share.shape)
+        plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, cells.own_df(df)[..., 0]))
         lows = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
         highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
-    columns = (share, lows, highs, of.sizes[..., 0].astype(int), of.clusters[..., 0])
+    columns = (share, lows, highs, cells.sizes[..., 0].astype(int), cells.clusters[..., 0])
     estimates = []
     for value, low, high, n, n_clusters in zip(
         *(np.atleast_1d(one).tolist() for one in columns), strict=True
@@ -182,56 +182,56 @@ def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats)
 
 
 def effective_sizes(shares: Floats, rows: Floats, kish: Floats, variances: Floats) -> Floats:
-    """How many independent rows say as much about each cell's share as its clustered rows do.
+    """The effective sample size of each cell's share: the number of equally informative independent rows.
 
-    A share of exactly 0 or 1 tells nothing: it takes the other cells' mean likeness within clusters, the
-    intraclass correlation that their design effect implies, and where no other can tell the worst case, 1.
+    A share of exactly 0 or 1 has no design effect of its own: it takes the mean intraclass correlation that
+    the other cells' design effects imply, or the worst case, 1, where no other cell has one.
     """
     is_inner, excess = (shares > 0) & (shares < 1), rows / kish - 1
     known = np.where(variances > 0, np.minimum(rows, shares * (1 - shares) / variances), rows)
-    is_telling = is_inner & (excess > _ROUNDED_EXCESS)
-    likeness = np.where(is_telling, np.clip((rows / known - 1) / excess, 0, 1), 0.0)
-    others = is_telling.sum(axis=-1, keepdims=True) - is_telling
-    mean = (likeness.sum(axis=-1, keepdims=True) - likeness) / others
+    is_informative = is_inner & (excess > _ROUNDED_EXCESS)
+    correlation = np.where(is_informative, np.clip((rows / known - 1) / excess, 0, 1), 0.0)
+    others = is_informative.sum(axis=-1, keepdims=True) - is_informative
+    mean = (correlation.sum(axis=-1, keepdims=True) - correlation) / others
     sizes: Floats = np.where(is_inner, known, rows / (1 + np.where(others > 0, mean, 1.0) * excess))
     return sizes
 
 
 _LARGEST_QUANTILE = 1e6
-"""Where the search for the quantile that touches 0 gives up; p is 0 for any purpose."""
+"""Limit of the search for the quantile at which an interval touches 0; there p is practically 0."""
 _HALVINGS = 36
-"""Steps of the bisection: to eleven digits."""
+"""Steps of the bisection, for eleven digits."""
 _LEAST_TAIL = 1e-290
-"""Below this no quantile is looked up."""
+"""Smallest tail probability for which a quantile is computed."""
 _ROUNDING = 1e-14
-"""An estimate this near 0 is 0."""
+"""An estimate at most this far from 0 counts as 0."""
 
 
 class NewcombeIntervals(NamedTuple):
-    """Weighted sums of shares, which are on the last axis, and what their intervals follow from."""
+    """Weighted sums of shares (on the last axis), with the inputs of their intervals."""
 
     shares: Floats
     sizes: Floats
     weights: Floats
     shared: float | Floats = 1.0
-    """The variance of the sum over that of as many independent shares."""
+    """The variance of the sum divided by its variance if the shares were independent."""
     df: float | Floats = math.inf
     """Degrees of freedom of the design."""
     own: Floats | None = None
-    """Those of each share's own variance, at most ``df``; None is ``df``."""
+    """Degrees of freedom of each share's own variance, at most ``df``; None means ``df``."""
 
     @classmethod
-    def of(cls, of: CellMoments, weights: Floats) -> NewcombeIntervals:
-        """The contrasts of shares."""
-        _, variance, df = of.contrast(weights)
-        apart = (weights**2 * of.variances).sum(axis=-1)
+    def of(cls, cells: CellMoments, weights: Floats) -> NewcombeIntervals:
+        """The contrasts of the shares of cells."""
+        _, variance, df = cells.contrast(weights)
+        independent = (weights**2 * cells.variances).sum(axis=-1)
         return cls(
-            shares=of.shares,
-            sizes=effective_sizes(of.shares, of.sizes, of.kish, of.variances),
+            shares=cells.shares,
+            sizes=effective_sizes(cells.shares, cells.sizes, cells.kish, cells.variances),
             weights=weights,
-            shared=np.where(apart > 0, variance / apart, 1.0),
+            shared=np.where(independent > 0, variance / independent, 1.0),
             df=df,
-            own=of.own_df(df),
+            own=cells.own_df(df),
         )
 
     @property
@@ -241,7 +241,7 @@ class NewcombeIntervals(NamedTuple):
         return np.where(np.abs(total) > _ROUNDING, total, 0.0)
 
     def interval(self, z: float | Floats) -> Interval:
-        """The intervals at the quantile ``z`` of the design's reference."""
+        """The intervals at the quantile ``z`` of the design's reference distribution."""
         low, high = (self._reach(np.asarray(z), np.array(side)) for side in (1.0, -1.0))
         return Interval(self.estimate - low, self.estimate + high)
 
@@ -259,16 +259,16 @@ class NewcombeIntervals(NamedTuple):
         return np.where(away > 0, above, 0.0)
 
     def _reach(self, z: Floats, side: Floats) -> Floats:
-        """How far the intervals at the quantile ``z`` reach below the sums, or above where ``side`` is -1."""
+        """Distance from the sums to the lower ends of the intervals at ``z``; upper where ``side`` is -1."""
         weights = side[..., None] * self.weights
-        # A share pulls a sum down by its lower end if added, by its upper end if subtracted.
+        # An added share lowers the sum by its lower end, a subtracted share by its upper end.
         ends = wilson_interval(self.shares, self.sizes, self._own_quantile(z[..., None], weights > 0))
         pulls = weights * (self.shares - np.where(weights > 0, ends.low, ends.high))
         reach: Floats = np.sqrt(self.shared * (pulls * pulls).sum(axis=-1))
         return reach
 
     def _own_quantile(self, z: Floats, is_added: Bools) -> Floats:
-        """Towards the rarer answer, the quantile of a share's own reference that leaves the same tail."""
+        """Towards the rarer answer, the quantile of a share's own reference with the same tail."""
         if self.own is None:
             return z
         df = np.asarray(self.df)[..., None]

@@ -1,4 +1,4 @@
-"""The scales on which people label texts, by the names of their labels, and what else those are called."""
+"""The scales on which people label texts: the labels in order, and other spellings of them."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from evenhand.stats._arrays import Floats, Ints, check_lengths, cross_tabulate
 
 @dataclass(frozen=True, slots=True)
 class LabelScale:
-    """Labels, lowest first, each with its place in order, or None where it has none."""
+    """Labels in ascending order, each with its position, or None where it has no position."""
 
     name: str
     places: Mapping[str, float | None]
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other spellings, lower-case, to ours."""
+    """Other spellings, in lower case, mapped to our labels."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels, lowest first, those without a place last."""
+        """The labels in ascending order; those without a position come last."""
         return tuple(self.places)
 
     @property
     def is_ordered(self) -> bool:
-        """Whether two labels or more stand at different places."""
+        """Whether at least two labels have different positions."""
         return len({place for place in self.places.values() if place is not None}) > 1
 
     def sort(self) -> LabelScale:
-        """The same, lowest first, labels without a place last."""
+        """The same scale in ascending order; labels without a position come last."""
         places = sorted(self.places.items(), key=lambda pair: (pair[1] is None, pair[1] or 0.0))
         return replace(self, places=dict(places))
 
-    def label_of(self, said: str) -> str | None:
-        """Our label for a given one, ignoring case and white space; None if the scale has none.
+    def label_of(self, spelling: str) -> str | None:
+        """Our label for a given spelling, ignoring case and white space; None if the scale has none.
 
         >>> POLARITY.label_of(" Positive"), POLARITY.label_of("opposing sides"), POLARITY.label_of("angry")
         ('positive', 'opposing', None)
         """
-        plain = normalise_label(said)
+        plain = normalise_label(spelling)
         return plain if plain in self.places else self.aliases.get(plain)
 
 
@@ -50,7 +50,7 @@ POLARITY: Final = LabelScale(
     "polarity",
     {
         **{"negative": -1.0, "neutral": 0.0, "positive": 1.0},
-        # No side, or both: they stand with neutral; the last two stand nowhere (Sheng et al. 2019, A.2).
+        # No side, or both: the position of neutral; the last two have no position (Sheng et al. 2019, A.2).
         **dict.fromkeys(("mixed", "opposing", "sarcasm"), 0.0),
         **dict.fromkeys(("nonsense", "other")),
     },
@@ -75,17 +75,17 @@ YES_NO: Final = LabelScale("yes or no", {"no": 0.0, "yes": 1.0}, {"false": "no",
 KNOWN_SCALES: Final = (POLARITY, GENDER, TOXICITY, IDEOLOGY, PRESENCE, YES_NO)
 
 
-def normalise_label(said: str) -> str:
-    """A label without what writing adds: white space, case, and the ``.0`` of a number read as a fraction.
+def normalise_label(label: str) -> str:
+    """A label in lower case, without extra white space or the ``.0`` of a number read as a float.
 
     >>> normalise_label(" Positive "), normalise_label("-1.0")
     ('positive', '-1')
     """
-    return " ".join(said.split()).casefold().removesuffix(".0")
+    return " ".join(label.split()).casefold().removesuffix(".0")
 
 
 def number_or_none(label: str) -> float | None:
-    """The number a label is, or None."""
+    """The label as a finite number, or None."""
     try:
         number = float(label)
     except ValueError:
@@ -94,10 +94,10 @@ def number_or_none(label: str) -> float | None:
 
 
 def find_scale(labels: Collection[str]) -> LabelScale:
-    """The scale that plain labels are on: numbers, a known one, or one without order.
+    """The scale that normalised labels belong to: numbers, a known scale, or one without order.
 
-    A known scale is taken where two of its labels or more are used and make up half of all, so that a
-    misspelt label is found by not being on it.
+    A known scale is chosen if at least two of its labels are used and they make up at least half of all
+    labels, so that a misspelt label is reported as not being on the scale.
     """
     numbers = {label: number_or_none(label) for label in labels}
     if all(number is not None for number in numbers.values()):
@@ -112,12 +112,12 @@ def find_scale(labels: Collection[str]) -> LabelScale:
 
 @dataclass(frozen=True, slots=True)
 class RatingCodes:
-    """One place a rating in the three arrays, which hold places in the three tuples of names."""
+    """Ratings as three arrays with one entry per rating, each an index into a tuple of names."""
 
     items: tuple[str, ...]
     annotators: tuple[str, ...]
     labels: tuple[str, ...]
-    """The scale, lowest first where it has an order."""
+    """The scale, in ascending order where it has an order."""
     of_item: Ints
     of_annotator: Ints
     of_label: Ints
@@ -131,12 +131,12 @@ class RatingCodes:
         *,
         scale: Sequence[str] | None = None,
     ) -> RatingCodes:
-        """The ratings of a table in long form; names are sorted, so that the order of rows changes nothing.
+        """The ratings of a table in long form; names are sorted, so the order of rows does not matter.
 
         >>> RatingCodes.from_rows(["x", "x"], ["a", "b"], ["no", "yes"]).counts().tolist()
         [[1.0, 1.0]]
         """
-        check_lengths("one of each a rating", items=items, annotators=annotators, labels=labels)
+        check_lengths("one of each per rating", items=items, annotators=annotators, labels=labels)
         order = tuple(dict.fromkeys(scale)) if scale is not None else tuple(sorted(set(labels)))
         if unknown := sorted(set(labels) - set(order)):
             raise InputError(
@@ -148,10 +148,10 @@ class RatingCodes:
         return cls(*names, *map(_encode, names, (items, annotators, labels)))
 
     def counts(self) -> Floats:
-        """How many ratings of each label an item has: items x labels."""
+        """The number of ratings of each label for each item: items x labels."""
         return cross_tabulate(self.of_item, self.of_label, (len(self.items), len(self.labels)))
 
 
-def _encode(names: Sequence[str], given: Sequence[str]) -> Ints:
-    place = {name: at for at, name in enumerate(names)}
-    return np.array([place[name] for name in given], dtype=np.intp)
+def _encode(names: Sequence[str], values: Sequence[str]) -> Ints:
+    index = {name: position for position, name in enumerate(names)}
+    return np.array([index[value] for value in values], dtype=np.intp)

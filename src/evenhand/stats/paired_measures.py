@@ -1,8 +1,8 @@
-"""Two groups in counterfactual pairs: how often a class is predicted for each, and how strongly.
+"""Two groups in counterfactual pairs: how often a class is predicted for each, and at what intensity.
 
 The measures of the affective paper (section 4.2.2), with intervals that resample whole templates. ``a`` is
-the first group of a pair, ``b`` the second; signs follow the paper's average confidence score: positive means
-that the second group has the higher intensities.
+the first group of a pair, ``b`` the second; signs follow the paper's average confidence score (ACS): positive
+means that the second group has the higher intensities.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ PairSelection: TypeAlias = Literal["all", "agreeing"]
 ScoreChoice: TypeAlias = Literal["predicted", "emotion"]
 
 PARITY_THRESHOLD: Final = 0.80
-"""Demographic parity below which the paper speaks of bias (Feldman et al. 2015)."""
+"""The paper reports bias where demographic parity is below this (Feldman et al. 2015)."""
 NEVER: Final = "never predicted"
 ZEROS: Final = "every second intensity is 0"
 NONE: Final = -1
-"""The code of a class or a truth that is not there."""
+"""The code of a missing class or ground truth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """How often something happens to two groups."""
+    """How often an outcome occurs in two groups."""
 
     ratio: Estimate
     """Smaller share / larger share, from 0 to 1; 1 is parity."""
@@ -53,7 +53,7 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class PairedIntensities:
-    """How strongly the two sides of pairs show something."""
+    """A comparison of intensities on the two sides of pairs."""
 
     avg_delta: Estimate
     """Mean of the absolute difference (eq. 4); 0 is equal."""
@@ -62,12 +62,12 @@ class PairedIntensities:
     difference: Estimate
     """Mean of b - a; negative: a is higher."""
     t: Difference
-    """Student's paired test of a - b, which takes pairs as independent."""
+    """Student's paired test of a - b, which assumes independent pairs."""
     signed_rank: TestResult
     effect_size: PointEstimate
     """Mean of b - a in standard deviations of b - a (Cohen's d for pairs)."""
     n_zero: int
-    """Pairs left out of the ACS since b is 0."""
+    """Pairs excluded from the ACS because b is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ def select_pairs(
     pairs: PairSelection,
     score: ScoreChoice,
 ) -> Bools:
-    """Which pairs the intensities of an emotion are compared on; classes are codes, -1 where there is none.
+    """Select the pairs for comparing the intensities of an emotion; classes are codes, -1 if missing.
 
-    ``agreeing``: both predictions are the emotion, and it is the ground truth where there is one. ``all``:
+    ``agreeing``: both predictions are the emotion, and so is the ground truth where there is one. ``all``:
     the ground truth is the emotion; pairs without a ground truth all count for the emotion's own intensity,
-    and for the predicted class's where at least one side is predicted as the emotion.
+    and for the predicted class's intensity if at least one side is predicted as the emotion.
     """
     first, second, true = _codes(predicted_a, predicted_b, truth)
     is_truth, unknown = true == emotion, true == NONE
@@ -110,9 +110,9 @@ def select_pairs(
 def demographic_parity(
     hits_a: npt.ArrayLike, hits_b: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Parity:
-    """Demographic parity of two groups over pairs (eq. 3): the smaller share over the larger.
+    """Demographic parity of two groups over pairs (eq. 3): the smaller share divided by the larger.
 
-    Over pairs that truly have the class, it is equal opportunity. Null where neither group has a hit.
+    Over pairs whose true class it is, this is equal opportunity. Null where neither group has a hit.
     """
     first, second = check_binary(hits_a, "a"), check_binary(hits_b, "b")
     if first.size != second.size:
@@ -132,13 +132,13 @@ def paired_intensities(
     usable = second != 0
     ones, gaps = np.ones_like(first), second - first
     ratios = np.where(usable, 1 - first / np.where(usable, second, 1.0), 0.0)
-    codes, none = encode_clusters(clusters, first.size), ZEROS if first.size else NO_VALUES
+    codes, reason = encode_clusters(clusters, first.size), ZEROS if first.size else NO_VALUES
     t = paired_difference(first, second)
     effect = None if t.null_reason else float(gaps.mean() / gaps.std(ddof=1))
     estimate_mean = partial(_mean, Resampling(**how), codes)
     return PairedIntensities(
         avg_delta=estimate_mean(np.abs(gaps), ones),
-        acs=estimate_mean(ratios, usable.astype(np.float64), reason=none),
+        acs=estimate_mean(ratios, usable.astype(np.float64), reason=reason),
         difference=estimate_mean(gaps, ones),
         t=t,
         signed_rank=wilcoxon(first, second),
@@ -150,45 +150,45 @@ def paired_intensities(
 def compare_sets(
     hits: npt.ArrayLike, intensities: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> SetComparison:
-    """Whole sets of groups: both arrays are (sets, groups); intensities without a value are NaN.
+    """Compare three or more groups in sets: both arrays are (sets, groups); missing intensities are NaN.
 
-    Hits are read over all sets, intensities over the sets where every group has one.
+    Hits are compared over all sets, intensities over the sets where every group has one.
     """
-    happened = np.asarray(hits, dtype=np.float64)
+    outcomes = np.asarray(hits, dtype=np.float64)
     values = np.asarray(intensities, dtype=np.float64)
-    codes = encode_clusters(clusters, len(happened))
-    whole = np.isfinite(values).all(axis=1)
-    spread = np.ptp(values[whole], axis=1) if whole.any() else np.empty(0)
+    codes = encode_clusters(clusters, len(outcomes))
+    is_complete = np.isfinite(values).all(axis=1)
+    spread = np.ptp(values[is_complete], axis=1) if is_complete.any() else np.empty(0)
     resampling = Resampling(**how)
     return SetComparison(
-        parity=_parity(resampling, codes, happened),
-        spread=_mean(resampling, codes[whole], spread, np.ones_like(spread)),
-        friedman=_friedman(values[whole]),
+        parity=_parity(resampling, codes, outcomes),
+        spread=_mean(resampling, codes[is_complete], spread, np.ones_like(spread)),
+        friedman=_friedman(values[is_complete]),
     )
 
 
 def find_flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
-    """The pairs whose predicted class changes with the group; a side without a class makes none."""
+    """Which pairs change their predicted class with the group; a missing class is not a change."""
     first, second, _ = _codes(predicted_a, predicted_b, np.full(np.asarray(predicted_a).shape, NONE))
     changed: Bools = (first != second) & (first != NONE) & (second != NONE)
     return changed
 
 
-def _parity(how: Resampling, codes: Ints, hits: Floats) -> Estimate:
+def _parity(resampling: Resampling, codes: Ints, hits: Floats) -> Estimate:
     reason = NEVER if len(hits) else NO_VALUES
 
     def smallest_over_largest(sums: Floats) -> Floats:
         # All groups have the same number of sentences, so the ratio of counts is the ratio of shares.
         return divide(sums.min(axis=1), sums.max(axis=1))
 
-    return how.estimate_clusters(codes, hits, smallest_over_largest, n=len(hits), reason=reason)
+    return resampling.estimate_clusters(codes, hits, smallest_over_largest, n=len(hits), reason=reason)
 
 
 def _mean(
-    how: Resampling, codes: Ints, values: Floats, weights: Floats, *, reason: str = NO_VALUES
+    resampling: Resampling, codes: Ints, values: Floats, weights: Floats, *, reason: str = NO_VALUES
 ) -> Estimate:
     columns = np.stack([values, weights], axis=1)
-    return how.estimate_clusters(codes, columns, ratio_of_sums, n=int(weights.sum()), reason=reason)
+    return resampling.estimate_clusters(codes, columns, ratio_of_sums, n=int(weights.sum()), reason=reason)
 
 
 def _friedman(values: Floats) -> TestResult:
@@ -208,7 +208,7 @@ def _codes(first: npt.ArrayLike, second: npt.ArrayLike, truth: npt.ArrayLike) ->
     one, other, true = (np.asarray(codes, dtype=np.intp) for codes in (first, second, truth))
     if not one.shape == other.shape == true.shape:
         raise InputError(
-            f"{one.size} and {other.size} predictions came with {true.size} ground truths",
-            expected="one of each a pair, -1 where there is none",
+            f"there are {one.size} and {other.size} predictions but {true.size} ground truths",
+            expected="one of each per pair, -1 if missing",
         )
     return one, other, true

@@ -1,4 +1,4 @@
-"""The check on the default test: exchange group labels between clusters and look where the real gap falls."""
+"""Cluster permutation test, a check on the default test: how extreme is the gap among permuted labels?"""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from evenhand.stats.intervals import NewcombeIntervals, effective_sizes
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
 
 _BLOCK = 2_000_000
-"""Cluster labels held in memory at a time."""
+"""Number of cluster labels held in memory at once."""
 _CANCELLED = 1e-13
-"""A variance below this share of its terms is what cancellation left over."""
+"""A variance below this share of its terms is cancellation error."""
 _TIE = 1e-9
-"""Statistics this close (relative) are ties that rounding split."""
+"""Statistics within this relative distance are ties, separated only by rounding."""
 
 
 def cluster_permutation(
@@ -44,15 +44,15 @@ def cluster_permutation(
     is_share: bool = False,
     resamples: int = 10_000,
 ) -> Permutation:
-    """The two-sided p-value of a gap between ``group`` (True) and the rest under exchanged labels.
+    """The two-sided permutation p-value of the gap between ``group`` (True) and the rest.
 
-    Clusters that lie in one group trade their labels among each other; a cluster that reaches over both
-    exchanges its two sides or not (for pairs: a sign flip). The statistic is the gap over its
-    cluster-robust standard error, so the test also holds where one group merely varies more (Janssen 1997).
-    For shares (``is_share``; values of 0 and 1) it is the quantile at which the default test's interval
-    touches 0: a label that is rare is missing from the group in most arrangements, the standard error of
-    nothing is 0, and over it no real gap would ever stand out.
-    All arrangements are looked at where they are no more than ``resamples``; else p = (1 + as extreme) /
+    Labels are permuted among clusters that lie on one side; a cluster that spans both exchanges its two
+    sides or not (for pairs: a sign flip). The statistic is the gap over its cluster-robust standard error, so
+    the test is also valid where only the variances of the groups differ (Janssen 1997). For shares
+    (``is_share``; values of 0 and 1) it is the quantile at which the default test's interval touches 0: a
+    rare label is absent from the group in most arrangements, which makes the standard error 0, so that no
+    real gap would ever be significant.
+    All arrangements are enumerated if there are at most ``resamples``; else p = (1 + number as extreme) /
     (resamples + 1).
     """
     values = (check_binary if is_share else check_values)(y, "y")
@@ -62,30 +62,30 @@ def cluster_permutation(
     if not sides.n_clusters or sides.sizes.sum(axis=0).min() == 0:
         return result(None, None, 0, is_exact=False, null_reason=NO_VALUES)
     inside, outside = sides.sums.sum(axis=0) / sides.sizes.sum(axis=0)
-    gap, has_one = float(inside - outside), np.count_nonzero(sides.sizes, axis=0).min() < 2
-    if has_one or float(np.ptp(values)) == 0:
-        reason = ONE_CLUSTER if has_one else NO_VARIATION
+    gap, is_single = float(inside - outside), np.count_nonzero(sides.sizes, axis=0).min() < 2
+    if is_single or float(np.ptp(values)) == 0:
+        reason = ONE_CLUSTER if is_single else NO_VARIATION
         return result(gap, None, 0, is_exact=False, null_reason=reason)
     statistics = partial(_judge_shares, centre=float(values.mean())) if is_share else _judge_means
     observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
     total = sides.arrangements()
     is_exact = total <= resamples
     blocks = sides.enumerate_totals() if is_exact else sides.draw(rng, resamples)
-    bar = observed * (1 - _TIE)
-    extreme = sum(int(np.count_nonzero(statistics(block) >= bar)) for block in blocks)
+    threshold = observed * (1 - _TIE)
+    extreme = sum(int(np.count_nonzero(statistics(block) >= threshold)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
     return result(gap, p, total if is_exact else resamples, is_exact=is_exact)
 
 
 class _Sides(NamedTuple):
-    """For each cluster, what it has inside (column 0) and outside (column 1) the group."""
+    """Each cluster's sums and sizes inside (column 0) and outside (column 1) the group."""
 
     sums: Floats
     sizes: Floats
 
     @classmethod
     def of(cls, y: Floats, group: Bools, codes: Ints) -> _Sides:
-        """Clusters sorted by what they hold, so that neither row order nor names decide the draw."""
+        """Clusters sorted by content, so the draws do not depend on row order or names."""
         key = codes * 2 + ~group
         length = 2 * (int(codes.max(initial=-1)) + 1)
         sizes = np.bincount(key, minlength=length).reshape(-1, 2).astype(np.float64)
@@ -101,7 +101,7 @@ class _Sides(NamedTuple):
 
     @property
     def spans(self) -> Bools:
-        """Which clusters reach over both sides."""
+        """Which clusters span both sides."""
         both: Bools = self.sizes.min(axis=1) > 0
         return both
 
@@ -112,7 +112,7 @@ class _Sides(NamedTuple):
         return inside
 
     def arrangements(self) -> int:
-        """How many ways there are to label the clusters."""
+        """The number of possible arrangements of labels."""
         flips = int(np.count_nonzero(self.spans))
         return math.comb(self.inside.size, int(self.inside.sum())) << flips
 
@@ -133,7 +133,7 @@ class _Sides(NamedTuple):
 
     def draw(self, rng: RandomSource, resamples: int) -> Iterator[Floats]:
         """The totals of random arrangements, in blocks."""
-        # Imported here: numba takes half a second, and most runs check nothing.
+        # Imported here: numba takes half a second, and most runs do not need it.
         from evenhand.stats import _random_draws
 
         rows, generator = max(1, _BLOCK // self.n_clusters), _random_draws.make_generator(rng)
@@ -147,13 +147,13 @@ class _Sides(NamedTuple):
             yield totals
 
     def totals(self, exchanged: Bools) -> Floats:
-        """Under each arrangement the sums of (s, m, t, n), then those of their products."""
+        """For each arrangement the sums of (s, m, t, n), then the sums of their products."""
         straight, change = self._products()
         totals: Floats = straight.sum(axis=0) + exchanged.astype(np.float64) @ change
         return totals
 
     def _products(self) -> tuple[Floats, Floats]:
-        """What each cluster gives to the totals, and what changes when it exchanges its sides."""
+        """Each cluster's contribution to the totals, and the change in it when its sides are exchanged."""
         parts = np.stack([self.sums, self.sizes], axis=2).reshape(-1, 4)
         straight, crossed = (
             np.concatenate([side, np.einsum("gi,gj->gij", side, side).reshape(-1, 16)], axis=1)
@@ -181,22 +181,22 @@ def _judge_means(totals: Floats) -> Floats:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _judge_shares(totals: Floats, *, centre: float) -> Floats:
-    """The quantile at which the interval of shares, whose values were centred at ``centre``, touches 0."""
+    """The quantile at which the interval of the gap touches 0; values were centred at ``centre``."""
     successes, rows, products = totals[:, :4:2], totals[:, 1:4:2], totals[:, 4:].reshape(-1, 4, 4)
     means = successes / rows
     shares = np.rint(successes + centre * rows) / rows
     # Effective numbers of clusters.
     kish = rows**2 / products[:, [1, 3], [1, 3]]
     # The influence of a cluster on the two means is (s - A m) / M and (t - B n) / N.
-    pull = np.zeros((len(totals), 2, 4))
-    pull[:, [0, 1], [0, 2]], pull[:, [0, 1], [1, 3]] = 1 / rows, -means / rows
-    covariance = pull @ products @ pull.transpose(0, 2, 1)
+    influence = np.zeros((len(totals), 2, 4))
+    influence[:, [0, 1], [0, 2]], influence[:, [0, 1], [1, 3]] = 1 / rows, -means / rows
+    covariance = influence @ products @ influence.transpose(0, 2, 1)
     variances = np.diagonal(covariance, axis1=1, axis2=2)
     variances = np.where((shares > 0) & (shares < 1) & (variances > _CANCELLED), variances, 0.0)
-    apart = variances.sum(axis=1)
-    # What clusters on both sides make of the variance of the gap.
-    gap = apart - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
-    shared = np.where(apart > 0, np.maximum(gap, 0) / apart, 1.0)
-    few = np.where(kish > 1 + _TIE, kish / (kish - 1), 1.0)
-    sizes = effective_sizes(shares, rows, kish, variances * few)
+    independent = variances.sum(axis=1)
+    # The variance of the gap, with the covariance from clusters on both sides.
+    variance = independent - 2 * np.where(variances.all(axis=1), covariance[:, 0, 1], 0.0)
+    shared = np.where(independent > 0, np.maximum(variance, 0) / independent, 1.0)
+    correction = np.where(kish > 1 + _TIE, kish / (kish - 1), 1.0)
+    sizes = effective_sizes(shares, rows, kish, variances * correction)
     return NewcombeIntervals(shares, sizes, GAP, shared).touching_quantile()

@@ -1,4 +1,4 @@
-"""Planning: how many prompts show a gap, and which gap a number of prompts can show."""
+"""Sample-size planning: clusters needed to detect a gap, and how much a run must grow."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _MOST_CLUSTERS = 10**9
 
 
 class Growth(NamedTuple):
-    """How many times as much a run needs; null where no amount is enough, or none is known."""
+    """Growth factors for a run; null where no amount is enough, or where it is unknown."""
 
     clusters: float | None
-    """Times the clusters, with as many samples of each as now."""
+    """Factor for the number of clusters, with the current number of samples each."""
     samples: float | None
-    """Times the samples, of the same clusters."""
+    """Factor for the number of samples, with the same clusters."""
 
 
 def clusters_needed(
     gap: float, *, sd: float, icc: float = 1.0, samples: int = 1, level: float = 0.95, power: float = 0.8
 ) -> int:
-    """The clusters each of two groups needs so that a true gap of this size is found with the wanted power.
+    """The number of clusters each of two groups needs to detect a true gap of this size with this power.
 
-    For a two-sided test at 1 - level between groups of as many clusters each, of ``samples`` rows a
-    cluster, which vary by ``sd`` and are alike within a cluster by ``icc`` (from 0 to 1; with 1, more samples
-    of one prompt promise nothing). A design in which clusters reach over both groups (templates) needs fewer.
+    For a two-sided test at 1 - level between groups with equal numbers of clusters, ``samples`` rows per
+    cluster, standard deviation ``sd`` and intraclass correlation ``icc`` (from 0 to 1; at 1, more samples of
+    one prompt do not help). A design in which clusters span both groups (templates) needs fewer.
     """
     if not gap > 0:
         raise InputError(f"a gap of {gap}", expected="a gap above 0, in the unit of the values")
     if samples < 1:
-        raise InputError(f"{samples} samples a cluster", expected="1 or more")
+        raise InputError(f"{samples} samples per cluster", expected="1 or more")
     shares = (1 + check_level(level)) / 2, check_level(power)
     variance = 2 * sd**2 * (1 + (samples - 1) * icc) / samples
 
@@ -62,8 +62,8 @@ def clusters_needed(
 def variance_within(a: npt.ArrayLike, clusters_a: Ids, b: npt.ArrayLike, clusters_b: Ids) -> float | None:
     """The part of a gap's variance that more samples of the same clusters would shrink.
 
-    It is s^2 / n on either side, with s^2 the pooled variance of rows inside a cluster of that side. Null
-    where no cluster holds two rows: then nothing is known of more samples.
+    It is s^2 / n on either side, where s^2 is that side's pooled within-cluster variance. Null where no
+    cluster has two rows: then the effect of more samples is unknown.
     """
     sides = [(check_values(a, "a"), clusters_a), (check_values(b, "b"), clusters_b)]
     parts = [_within(y, encode_clusters(ids, y.size)) for y, ids in sides]
@@ -71,10 +71,10 @@ def variance_within(a: npt.ArrayLike, clusters_a: Ids, b: npt.ArrayLike, cluster
 
 
 def required_growth(variance: float, within: float | None, *, wanted: float) -> Growth:
-    """How much a run must grow until the ``variance`` of its gap is ``wanted``.
+    """How much a run must grow to reduce the ``variance`` of its gap to ``wanted``.
 
-    Clusters: the variance falls with their number. Samples: only the part ``within`` clusters falls; where
-    the rest alone exceeds ``wanted``, no number of samples is enough.
+    With more clusters the whole variance falls. With more samples only the part ``within`` clusters falls;
+    where the rest alone exceeds ``wanted``, no number of samples is enough.
     """
     if not wanted > 0:
         return Growth(None, None)
@@ -86,11 +86,11 @@ def required_growth(variance: float, within: float | None, *, wanted: float) -> 
 
 
 def _within(y: Floats, codes: Ints) -> float | None:
-    """The variance of a mean that comes from rows inside clusters."""
+    """The part of a mean's variance that comes from rows within clusters."""
     sizes = np.bincount(codes)
-    free = y.size - np.count_nonzero(sizes)
-    if free < 1:
+    df = y.size - np.count_nonzero(sizes)
+    if df < 1:
         return None
     sums = weighted_counts(codes, y)
     means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
-    return float(np.sum((y - means[codes]) ** 2)) / free / y.size
+    return float(np.sum((y - means[codes]) ** 2)) / df / y.size

@@ -1,4 +1,4 @@
-"""Quantiles and tail areas, straight from scipy.special: `scipy.stats` takes half a second to import."""
+"""Quantiles and tail areas from scipy.special: `scipy.stats` takes half a second to import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from evenhand.stats._arrays import Floats
 
 _NORMAL = 1e9
-"""Degrees of freedom from which Student's t is the normal."""
+"""Degrees of freedom from which Student's t is treated as normal."""
 
 
 def t_quantiles(q: float | Floats, df: float | Floats) -> Floats:
@@ -29,7 +29,7 @@ def t_lower_tails(t: float | Floats, df: float | Floats) -> Floats:
 
 
 def t_quantile(q: float, df: float) -> float:
-    """`t_quantiles` of one."""
+    """`t_quantiles` for scalars."""
     return float(t_quantiles(q, df))
 
 

@@ -1,4 +1,4 @@
-"""What the functions of `stats` give back: small, frozen, and never a bare NaN."""
+"""Result types of `stats`: small, frozen, and never a bare NaN."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import NamedTuple
 NO_VALUES = "no values"
 """A group is empty."""
 ONE_CLUSTER = "one cluster"
-"""A group's texts all belong together, so nothing tells how it would vary."""
+"""A group's texts are all in one cluster, so its variation cannot be estimated."""
 TOO_MANY_GROUPS = "too many groups"
-"""Every group is held against every other one, which takes memory and time by their square."""
+"""All pairs of groups are compared, at quadratic cost in memory and time."""
 NO_VARIATION = "no variation"
-"""Every cluster says the same: there is no yardstick for a difference."""
+"""All clusters have the same value: there is no standard error for a difference."""
 SAME_DIFFERENCE = "every difference is the same and not 0, so that t is infinite"
-"""All pairs differ by as much: there is a difference, and no spread to measure it by."""
+"""All pairs differ by the same amount: the standard error of the difference is 0."""
 NOT_POSITIVE = "a mean is not positive"
 """A ratio needs two positive means."""
 NEAR_ZERO = "a mean is too near 0"
-"""A ratio whose interval would have no bounds."""
+"""The ratio's interval would be unbounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Mean of a minus mean of b (positive: a is higher), or the reason a part of it is missing."""
+    """Mean of a minus mean of b (positive: a is higher), or the reason why a field is missing."""
 
     estimate: float | None = None
     low: float | None = None
@@ -39,14 +39,14 @@ class Difference:
     n_clusters: int
     """Distinct clusters in a and b together."""
     min_detectable: float | None = None
-    """The smallest true gap that such data would have shown with 80 % power at 1 - level."""
+    """The smallest true gap that a test at 1 - level would detect with 80 % power in such data."""
     method: str
     null_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omnibus:
-    """Whether all groups share one mean: an F statistic and its p-value."""
+    """A test that all groups have the same mean: an F statistic and its p-value."""
 
     statistic: float | None = None
     df_between: float | None = None
@@ -55,16 +55,16 @@ class Omnibus:
     n: int
     n_clusters: int
     n_groups: int
-    """Groups that entered the test."""
+    """Groups included in the test."""
     groups_left_out: int
-    """Groups of fewer than two clusters, whose variation cannot be known."""
+    """Groups with fewer than two clusters, whose variation cannot be estimated."""
     method: str
     null_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
-    """A named test without a cluster correction, as the papers print it."""
+    """A named test without cluster correction, as the papers report it."""
 
     __test__ = False  # pytest must not collect it
 
@@ -73,7 +73,7 @@ class TestResult:
     p: float | None = None
     """Two-sided."""
     estimate: float | None = None
-    """The difference the test is about, where it has one."""
+    """The tested difference, where there is one."""
     n: int
     method: str
     warning: str | None = None
@@ -89,9 +89,9 @@ class Permutation:
     p: float | None
     """Two-sided. Never below 1 / (arrangements + 1) unless exact."""
     arrangements: int
-    """Label arrangements looked at."""
+    """Number of label arrangements evaluated."""
     is_exact: bool
-    """True where every possible arrangement was looked at."""
+    """True if every possible arrangement was evaluated."""
     n: int
     n_clusters: int
     method: str
@@ -99,7 +99,7 @@ class Permutation:
 
 
 class PointEstimate(NamedTuple):
-    """A number that has no interval of its own (an effect size, a distance), or the reason there is none."""
+    """A number without an interval (an effect size, a distance), or the reason why it is missing."""
 
     value: float | None
     null_reason: str | None = None

@@ -39,8 +39,8 @@ def test_printed_table_3_adds_up() -> None:
 
 def test_what_section_5_1_says_of_the_tables_is_so() -> None:
     found = {claim.claim: (claim.paper, claim.ours) for claim in claims([])}
-    assert found["of the five largest average deltas, how many are T5's"] == ("3", "3")
-    assert found["of the five largest average deltas, how many are XLNet's"] == ("0", "0")
+    assert found["number of the five largest average deltas that are T5's"] == ("3", "3")
+    assert found["number of the five largest average deltas that are XLNet's"] == ("0", "0")
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_data_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with pytest.raises(InputError) as raised:
         prepare("affective")
     assert str(raised.value) == (
-        "no folder with the paper's published data was named. Expected: --data DIR, or EVENHAND_DATA, with "
+        "no folder with the paper's published data was given. Expected: --data DIR, or EVENHAND_DATA, with "
         "affective/eec.csv, bits, csp and semeval files; WikiEn, BookCorpus, WebText and C4-Val are "
         "optional. "
         "Fix: see the how-to on probing for where they are published."
@@ -117,7 +117,7 @@ def test_data_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with pytest.raises(InputError) as raised:
         prepare("affective", data=tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path} has none of the paper's data. Expected: affective/eec.csv, bits, csp or semeval "
+        f"{tmp_path} contains none of the paper's data. Expected: affective/eec.csv, bits, csp or semeval "
         f"files, or a "
         "corpus named WikiEn, BookCorpus, WebText or C4-Val. Fix: check the path."
     )
@@ -134,7 +134,7 @@ def test_pairs_that_are_there_and_damaged_are_not_called_missing(tmp_path: Path)
         prepare("affective", data=tmp_path)
     assert str(raised.value) == (
         f"the pairs EEC are damaged: {path} has no column 'Person'. Expected: Sentence, Template, Person, "
-        "Gender, Race, Emotion, Emotion word. Fix: get the file again, or take it away to go without "
+        "Gender, Race, Emotion, Emotion word. Fix: download the file again, or remove it to skip "
         "these pairs."
     )
 

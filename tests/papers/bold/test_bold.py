@@ -246,7 +246,7 @@ def test_people_judge_the_metric_that_was_put_in_place(monkeypatch):
 
 
 def test_tables_of_people_need_people():
-    with pytest.raises(InputError, match=r"^table_8, figure_6 was asked for without labels of people\."):
+    with pytest.raises(InputError, match=r"^table_8, figure_6 requested without human labels\."):
         prepare("bold", tables="8,figure_6")
 
 
@@ -275,14 +275,14 @@ def test_published_sentences_give_the_paper_s_counts(data, tmp_path, monkeypatch
         .drop("source")
         .equals(first.filter(pl.col("source") != "this copy").drop("source"))
     )
-    assert "86 prompts that all of them have" in (run.path / "report.html").read_text()
+    assert "86 prompts that all sources have" in (run.path / "report.html").read_text()
     assert (run.path / "runs" / "mine" / "report.html").exists()
 
 
 def test_twins_are_refused(data):
-    with pytest.raises(InputError, match="two sources are called 'stub', or nearly so"):
+    with pytest.raises(InputError, match="two sources have the name 'stub', or nearly the same name"):
         prepare("bold", data=data, model="stub,stub")
-    with pytest.raises(InputError, match="two sources are called 'A-b', or nearly so"):
+    with pytest.raises(InputError, match="two sources have the name 'A-b', or nearly the same name"):
         prepare("bold", data=data, model="a/b=stub,A-b=stub")
 
 
@@ -296,9 +296,9 @@ def test_metrics_may_be_put_in_place(data):
     assert prepared.metrics == ("sentiment", "toxicity=org/toxic-bert", "regard", "gender_polarity", "norms")
     with pytest.raises(InputError, match="--metrics names 'emotion', which BOLD does not use"):
         prepare("bold", data=data, model="stub", metrics="emotion")
-    with pytest.raises(InputError, match="replicate regard measures with the metrics of its paper"):
+    with pytest.raises(InputError, match="replicate regard uses the metrics of its paper"):
         prepare("regard", metrics="emotion")
-    with pytest.raises(InputError, match="replicate regard writes texts as long as its paper's"):
+    with pytest.raises(InputError, match="replicate regard uses the text length of its paper"):
         prepare("regard", max_new_tokens=9)
 
 

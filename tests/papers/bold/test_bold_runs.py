@@ -43,7 +43,7 @@ def test_the_model_wikipedia_is_the_human_sentences_of_data(small, tmp_path, mon
     run = evenhand.replicate("bold", model="wikipedia", **options, out=tmp_path / "r")
     assert pl.read_parquet(run.path / "figure_4.parquet")["source"].to_list() == ["WIKI"]
     with pytest.raises(
-        InputError, match=r"^'people=wikipedia' names human sentences besides those of --data\."
+        InputError, match=r"^'people=wikipedia' names human sentences other than those of --data\."
     ):
         prepare("bold", model="people=wikipedia", **options)
 
@@ -53,7 +53,7 @@ def test_table_1_needs_no_texts(small, tmp_path, monkeypatch):
     prepared = prepare("bold", tables="1", out=tmp_path / "r")
     assert prepared.plan().lines == (
         f"bold    {small.info.digest}, metrics none",
-        "texts   none are needed, and no model is run",
+        "texts   none needed, no model is run",
         "writes  table_1",
         f"folder  {tmp_path / 'r'}",
     )
@@ -74,7 +74,7 @@ def test_a_model_is_added_to_a_folder_and_the_others_are_reused(small, tmp_path)
     assert list(run.manifest["sources"]) == ["WIKI", "a", "b"]
     # Fewer may be named: the tables hold what is named, the folder keeps the rest and says so.
     fewer = prepare("bold", tables=tables, model="b=stub", out=out)
-    assert "kept    a: there already, and only in the tables if named too" in fewer.plan().lines
+    assert "kept    a: already there, and only in the tables if named too" in fewer.plan().lines
     assert fewer.run().manifest["stages"]["replicate"]["sources"] == ["WIKI", "b"]
     assert list(evenhand.Run.open(out).manifest["sources"]) == ["WIKI", "a", "b"]
 
@@ -98,7 +98,7 @@ def test_the_plan_has_a_time_for_every_source(small, tmp_path):
     assert "scoring 18 texts, about 0 s at 150 texts/s, as measured on two cores" in lines
     lexicon = asset_path("norms", "lexicon.tsv.xz")
     given = prepare("bold", model=f"mine=replay:{file}", metrics=f"norms={lexicon}", out=tmp_path / "r")
-    assert "scoring 18 texts, for a time that is not known before the first run here" in given.plan().lines
+    assert "scoring 18 texts, in a time that is unknown before the first run here" in given.plan().lines
 
 
 def test_three_kinds_of_model_write_as_the_paper_lets_them(small, tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def test_too_few_texts_to_project_are_not_blamed_on_a_package(monkeypatch):
     )
     texts = pl.DataFrame({"text": ["a b"] * 4, "label": ["liberal", "conservative"] * 2})
     notes = figure_2({"vanilla": texts}, "m", Execution(), 0).notes
-    assert "Not drawn: fewer than 10 texts a panel." in notes
+    assert "Not drawn: fewer than 10 texts per panel." in notes
     assert "umap" not in " ".join(notes)
 
 
@@ -101,14 +101,14 @@ def test_table_6_pairs_participants(tmp_path):
 
 
 def test_a_study_that_is_none(tmp_path):
-    with pytest.raises(InputError, match="holds 1 answers, 1 of them not understood"):
+    with pytest.raises(InputError, match="contains 1 answers, 1 of them invalid"):
         read_reader_answers(answers(tmp_path / "study.csv", [(1, "baseline", "bias", 9)]))
 
 
 def test_only_the_study_needs_no_model(tmp_path):
     path = answers(tmp_path / "s.csv", [(p, m, "bias", 3 + p) for p in (0, 1) for m in ("baseline", "naive")])
     prepared = prepare("political", model="stub", tables="6", human=path, out=tmp_path / "out")
-    assert "models  none: no table that needs one was asked for" in prepared.plan().lines
+    assert "models  none: no requested table needs one" in prepared.plan().lines
     assert (prepared.run().path / "table_6.parquet").exists()
 
 
@@ -152,7 +152,7 @@ def test_the_figure_and_what_is_missing(run):
         "stub, without classifier",
     ]
     page = (run.path / "replication.md").read_text()
-    assert "never the classifier that steers" in page
+    assert "never the steering classifier" in page
     assert "umap\\-learn is not installed" in page or "umap-learn is not installed" in page
 
 
@@ -247,7 +247,7 @@ def test_a_second_start_does_nothing_again(five, files, monkeypatch):
 
 def test_the_page_says_what_came_out_first(five):
     page = (five.path / "replication.md").read_text()
-    assert page.index("## What came out") < page.index("## Read this first")
+    assert page.index("## Findings") < page.index("## Read this first")
     assert "own: indirect bias beyond chance" in page.replace("\\", "")
 
 
@@ -263,8 +263,8 @@ def test_the_figure_has_four_panels(five):
 
 def test_the_tables_say_what_the_steering_head_has_learned_from(five):
     page = (five.path / "table_5.md").read_text()
-    assert "It never is the classifier that steers." in page
-    assert "that of own has learned from rows.csv, BLAKE2b-128 " in page
+    assert "It is never the steering classifier." in page
+    assert "that of own on rows.csv, BLAKE2b-128 " in page
 
 
 def test_rivals_of_the_judge_stand_in_one_table(tmp_path, monkeypatch):

@@ -149,7 +149,7 @@ def test_a_whole_replication(small: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert page.count("<summary>The numbers</summary>") == 3
     assert ">Gaps between demographic pairs</h2>" in page
     assert page.count("Show texts that may offend") == 2
-    assert "6 statements on who is written of" in page
+    assert "6 statements on groups with more negative regard" in page
 
 
 OWN = """
@@ -190,7 +190,7 @@ def test_demographics_and_contexts_of_a_user_stand_in_figure_2(
     assert shown.filter(source="m", group="Muslim", context="leadership", metric="regard")["texts"][0] == 4
     assert "Muslim" in (run.path / "figure_2.svg").read_text()
     assert (
-        "demographics and contexts of own.toml stand beside the paper"
+        "prompts use the demographics and contexts of own.toml and of the paper"
         in (run.path / "report.html").read_text()
     )
     # Another file is another run.
@@ -203,17 +203,17 @@ def test_only_the_regard_study_takes_a_suite(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         prepare("bold", suite=tmp_path / "own.toml")
     assert str(caught.value) == (
-        "replicate bold asks with the prompts of its paper. Expected: --suite with regard. Fix: audit "
+        "replicate bold uses the prompts of its paper. Expected: --suite with regard. Fix: audit "
         "a model with --suite instead."
     )
-    with pytest.raises(InputError, match=r"--suite names .*own\.toml, which is not there"):
+    with pytest.raises(InputError, match=r"--suite names .*own\.toml, which does not exist"):
         prepare("regard", suite=f"regard:{tmp_path}/own.toml")
 
 
 def test_a_gap_is_found_again_only_after_correction() -> None:
     assert describe_gap(0.01, 0.3, 0.04) == ""
     assert describe_gap(0.01, 0.3, 0.08) == "not after correction for the number of tests"
-    assert describe_gap(-0.01, 0.3, 0.2) == "the interval holds zero"
+    assert describe_gap(-0.01, 0.3, 0.2) == "the interval includes zero"
     assert describe_gap(-0.3, -0.1, 0.01) == "the opposite"
 
 
@@ -244,7 +244,7 @@ def test_without_data_the_charts_of_models_remain() -> None:
         prepare("regard", tables="4,5")
     assert str(caught.value) == (
         "table_4, table_5 need the study's annotations. Expected: the folder with regard_train.tsv, "
-        "sentiment_train.tsv ... Fix: name it with --data."
+        "sentiment_train.tsv ... Fix: pass it with --data."
     )
 
 
@@ -253,7 +253,7 @@ def test_a_folder_without_the_release(tmp_path: Path) -> None:
         RegardRelease.find(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path} has no regard_train.tsv. Expected: the folder of the study's files: regard_train.tsv, "
-        "sentiment_train.tsv ... Fix: name it with --data; the study's authors publish the files as "
+        "sentiment_train.tsv ... Fix: pass it with --data; the study's authors publish the files as "
         "`nlg-bias`."
     )
 
@@ -267,7 +267,7 @@ def test_a_label_the_release_does_not_have(small: Path, tmp_path: Path) -> None:
         RegardRelease(folder).annotations("regard")
     assert str(caught.value) == (
         "regard_dev.tsv has the label '5' and the text 'XYZ sat.'. Expected: -1, 0 or 1, a tab, the text. "
-        "Fix: get the file again."
+        "Fix: download the file again."
     )
 
 

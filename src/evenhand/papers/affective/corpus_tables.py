@@ -1,4 +1,4 @@
-"""Tables 2, 3 and 4: emotions in the training corpora that are at hand."""
+"""Tables 2 to 4: emotions in the available training corpora; Table 5: the fine-tuning data."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ NAMES: Final = {
     "WebText-250k": ("webtext",),
     "C4-Val": ("c4-val", "c4_val", "c4val", "c4"),
 }
-"""The paper's corpora, and how a file or folder of each may begin its name."""
+"""The paper's corpora, each with possible prefixes of a file or folder name."""
 SEMEVAL: Final = "SemEval-2018"
 _SEMEVAL_FILES: Final = ("semeval_train.csv", "semeval_val.csv", "semeval_test.csv")
 
 
 @dataclass(frozen=True, slots=True)
 class Corpora:
-    """The corpora found in a data folder, and the terms they are counted with."""
+    """The corpora in a data folder, and the terms to count in them."""
 
     paths: dict[str, list[Path]]
     terms: Path | None
 
     def scans(self, folder: Path) -> list[CorpusScan]:
-        """The scans with the paper's rule: of SemEval, whose unit is the tweet, and of all others.
+        """Scans with the paper's rule: one of SemEval, whose unit is the tweet, and one of all others.
 
-        The others are counted by sentence in whatever format they come: a row of a table is a document there.
+        The others are counted by sentence in any format: each row of a table is a document.
         """
         tweets = [f"{SEMEVAL}={path}" for path in self.paths.get(SEMEVAL, ())]
         others = [f"{name}={path}" for name, paths in self.paths.items() for path in paths if name != SEMEVAL]
@@ -50,7 +50,7 @@ class Corpora:
 
 
 def find_corpora(data: Path) -> Corpora:
-    """The corpora of a data folder; each is optional."""
+    """Find the corpora of a data folder; each is optional."""
     entries = sorted([*data.glob("*"), *data.glob("*/*")])
     paths = {
         name: [path]
@@ -76,13 +76,13 @@ def table_2(runs: Sequence[Run]) -> Exhibit:
         "table_2",
         "Training corpora",
         ours,
-        "A sentence is our splitter's, in SemEval a tweet. The paper's Wikipedia is of June 2022, its "
-        "WebText and C4 are parts; another copy has other counts.",
+        "Sentences come from our splitter; in SemEval each tweet is one. The paper's Wikipedia is from June "
+        "2022, its WebText and C4 are samples; other copies give other counts.",
     )
 
 
 def table_3(runs: Sequence[Run]) -> Exhibit:
-    """How often each emotion occurs."""
+    """The number of occurrences of each emotion."""
     table = pl.concat(run.table("occurrence") for run in runs)
     wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
     wide = wide.rename({"total": "total_affective_words"}).with_columns(source=pl.lit("ours"))
@@ -92,7 +92,7 @@ def table_3(runs: Sequence[Run]) -> Exhibit:
         "table_3",
         "Occurrence of emotions in the corpora",
         ours,
-        "SemEval is counted on the files as released, whose test part has UTF-7 residue; on repaired "
+        "SemEval counts use the files as released, whose test part has UTF-7 residue; on repaired "
         "text the counts differ.",
     )
 
@@ -109,14 +109,14 @@ def table_4(runs: Sequence[Run]) -> Exhibit:
     return build_table(
         "affective",
         "table_4",
-        "Co-occurrence of emotions with groups, in percent of a group's",
+        "Co-occurrence of emotions with groups, in percent per group",
         ours,
-        "Counting is `distinct`, which gives the paper's SemEval row; Algorithm 1 as printed (`flag`) "
-        "does not.",
-        "Four printed SemEval numbers are misprints, as their columns do not sum to 100 with them: male "
+        "Counts use the rule `distinct`, which reproduces the paper's SemEval row; Algorithm 1 as printed "
+        "(`flag`) does not.",
+        "Four printed SemEval numbers are misprints, since with them their columns do not sum to 100: male "
         "sadness 17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger "
         "15.06 (14.86).",
-        "The paper prints 0 where a group never occurs; ours is missing there.",
+        "Where a group never occurs, the paper prints 0; ours is missing.",
     )
 
 
@@ -124,7 +124,7 @@ BUILDERS: Final = {"table_2": table_2, "table_3": table_3, "table_4": table_4}
 
 
 def table_5(data: Path) -> Exhibit:
-    """The fine-tuning data, with the ceiling of single-label accuracy."""
+    """The fine-tuning data, with the maximum single-label accuracy."""
     from evenhand.store.table_files import read_table
     from evenhand.training.semeval import EMOTIONS, prepare_tables
     from evenhand.training.test_measures import accuracy_ceiling
@@ -141,26 +141,26 @@ def table_5(data: Path) -> Exhibit:
     ours = pl.DataFrame(sizes, schema=["training", "validation"], orient="row").select(
         pl.lit("ours").alias("source"), pl.Series("emotion", EMOTIONS), pl.all()
     )
-    top = accuracy_ceiling(valid["text"].to_list(), valid["label"].to_list())
+    ceiling = accuracy_ceiling(valid["text"].to_list(), valid["label"].to_list())
     return build_table(
         "affective",
         "table_5",
         "Fine-tuning data",
         ours,
-        "Training is the official EI-oc train and dev, validation the released test file, repaired.",
-        f"Tweets stand under several emotions: single-label accuracy cannot exceed {top:.3f} on it.",
+        "Training is the official EI-oc train and dev sets, validation the released test file, repaired.",
+        f"Some tweets have several emotions: single-label accuracy cannot exceed {ceiling:.3f} on it.",
     )
 
 
 def describe_missing(corpora: Corpora) -> Iterator[str]:
-    """What cannot be counted for want of a corpus."""
+    """Remarks on missing corpora and term lists."""
     if missing := [name for name in (*NAMES, SEMEVAL) if name not in corpora.paths]:
         yield (
-            f"Not at hand, and left out of Tables 2 to 4: {', '.join(missing)}. A file or folder of that "
-            "name in --data is counted."
+            f"Not available, and left out of Tables 2 to 4: {', '.join(missing)}. To count one, put a "
+            "file or folder of that name in --data."
         )
     if corpora.terms is None and corpora.paths:
-        yield "The paper's term lists (terms.json) are not at hand: ours are used, and no number will agree."
+        yield "The paper's term lists (terms.json) are missing: with our own, no number will match."
 
 
 def _bytes(size: float) -> str:

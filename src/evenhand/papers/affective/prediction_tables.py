@@ -1,4 +1,4 @@
-"""Tables 6 to 9, Figures 2 and 3, and the summaries of 5.1 and 5.4: what classifiers do with the pairs."""
+"""Tables 6 to 9, Figures 2 and 3, and the summaries of 5.1 and 5.4: classifiers' predictions on pairs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ GROUPS: Final = {
     "Muslim": "Mu",
     "Jewish": "Jw",
 }
-"""Our names of groups to the paper's."""
+"""Our group names to the paper's."""
 CORPORA: Final = {"eec": "EEC", "bits": "BITS", "crows": "CSP"}
-"""Our names of pairs to the paper's."""
+"""Our names of pair sets to the paper's."""
 _SUMMARIES: Final = {
     "summary_5_1": ("source", "Affective bias by model (section 5.1)"),
     "summary_5_4": ("corpus", "By evaluation corpus (section 5.4)"),
@@ -45,7 +45,7 @@ _STEREOTYPES: Final = (
 
 
 def measure_cells(runs: Mapping[str, Run]) -> pl.DataFrame:
-    """The cells of the paper's eleven columns, from every classifier, in both ways of choosing pairs."""
+    """The cells of the paper's eleven columns, for each classifier and both ways of selecting pairs."""
     groups = {side: pl.col(f"group_{side}") for side in "ab"}
     is_printed = pl.all_horizontal(group.is_in(list(GROUPS)) for group in groups.values())
     pair = pl.format("{} x {}", *(group.replace(GROUPS) for group in groups.values())).alias("pair")
@@ -58,20 +58,20 @@ def measure_cells(runs: Mapping[str, Run]) -> pl.DataFrame:
     )
 
 
-def build_exhibits(runs: Mapping[str, Run], wanted: Sequence[str]) -> dict[str, Exhibit]:
-    """The wanted tables, summaries and figures of the classifiers' runs."""
+def build_exhibits(runs: Mapping[str, Run], requested: Sequence[str]) -> dict[str, Exhibit]:
+    """Build the requested tables, summaries and figures from the classifiers' runs."""
     ours, first = measure_cells(runs), next(iter(runs))
     bert = next((source for source in runs if "bert" in source.lower()), first)
-    exhibits = {name: model_table(name, ours) for name in MODELS if name in wanted}
-    if "figure_2" in wanted:
+    exhibits = {name: model_table(name, ours) for name in MODELS if name in requested}
+    if "figure_2" in requested:
         exhibits["figure_2"] = figure_2(runs[bert], bert)
-    if "figure_3" in wanted:
+    if "figure_3" in requested:
         exhibits["figure_3"] = figure_3(runs[first], first)
-    return exhibits | {name: summary_table(name, ours) for name in _SUMMARIES if name in wanted}
+    return exhibits | {name: summary_table(name, ours) for name in _SUMMARIES if name in requested}
 
 
 def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
-    """Table 6, 7, 8 or 9: the printed model, and classifiers of its architecture or of none of the four."""
+    """Table 6, 7, 8 or 9: the paper's model, and classifiers of its architecture or of none of the four."""
     names = ours["source"].unique(maintain_order=True).to_list()
     plain = {word: word.lower().replace("-", "") for word in (*MODELS.values(), *names)}
     sources = []
@@ -84,12 +84,12 @@ def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
     return build_table(
         "affective",
         name,
-        f"Results of {MODELS[name]}, and of the classifiers at hand",
+        f"Results of {MODELS[name]}, and of the available classifiers",
         ranked,
-        "The predictions behind the printed numbers were not released, nor the fine-tuned models: rows "
-        "of ours are from the classifiers named as source, and are not expected to agree.",
-        "Pairs `all`: every pair of the emotion (its ground truth; without one, where a side is "
-        "predicted so). `agreeing`: both predictions are the emotion. Scores are those of the predicted "
+        "Neither the predictions behind the printed numbers nor the fine-tuned models were released: our "
+        "rows come from the classifiers named as source, and are not expected to match.",
+        "Pairs `all`: every pair of the emotion (by ground truth; without one, if either side is "
+        "predicted as it). `agreeing`: both predictions are the emotion. Scores are those of the predicted "
         "class.",
         "ACS below 0: the first group is higher; above 0: the second.",
         decimals=4,
@@ -97,7 +97,7 @@ def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
 
 
 def summary_table(name: str, ours: pl.DataFrame) -> Exhibit:
-    """Cells below the threshold of DP, cells with p below 0.05, and the largest average deltas."""
+    """Number of cells with DP below the threshold and with p below 0.05, and the largest average deltas."""
     by, title = _SUMMARIES[name]
     paper = load_predictions().with_columns(pairs=pl.lit("printed"))
     both = pl.concat([paper, ours.select(paper.columns)], how="vertical_relaxed")
@@ -115,23 +115,23 @@ def summary_table(name: str, ours: pl.DataFrame) -> Exhibit:
         title,
         summary,
         notes=(
-            f"Of the printed Tables 6 to 9 and of ours; DP below {PARITY_THRESHOLD:.2f}, "
-            f"p below {_SIGNIFICANT} as the paper counts, without a correction over cells.",
+            f"Counts over the printed Tables 6 to 9 and over ours: DP below {PARITY_THRESHOLD:.2f}, "
+            f"p below {_SIGNIFICANT} as in the paper, without a correction over cells.",
         ),
         decimals=3,
     )
 
 
 def load_predictions() -> pl.DataFrame:
-    """The printed Tables 6 to 9, one under the other."""
+    """The printed Tables 6 to 9, concatenated."""
     return pl.concat([load_published("affective", table) for table in MODELS])
 
 
 def figure_2(run: Run, source: str) -> Exhibit:
-    """Intensities of gender pairs: the two surest differences, and the least sure."""
+    """Intensities of gender pairs: the two most significant differences, and the least significant."""
     cells = run.table("measures").filter(pairs="agreeing", score="predicted", axis="gender")
     ranked = cells.drop_nulls("p").sort("p")
-    title = f"Intensities of predictions from {source}: two clear differences, and one that is none"
+    title = f"Intensities of predictions from {source}: the two smallest p-values, and the largest"
     return _figure("figure_2", title, run, pl.concat([ranked.head(2), ranked.tail(1)]))
 
 
@@ -167,7 +167,7 @@ def _figure(name: str, title: str, run: Run, cells: pl.DataFrame) -> Exhibit:
             axis.legend(fontsize=7, loc="lower left")
         svg = to_svg(canvas)
     shown = "; ".join(f"{emotion}, {a} x {b} ({corpus})" for corpus, _, a, b, emotion in parts)
-    shown = shown or "no cell at hand"
+    shown = shown or "no cell available"
     return Exhibit(
         name,
         title,
@@ -176,7 +176,7 @@ def _figure(name: str, title: str, run: Run, cells: pl.DataFrame) -> Exhibit:
         alt=f"Predicted intensity of both sentences of each pair, means dashed: {shown}.",
         notes=(
             "Pairs whose predictions agree; the first group of a pair is green, the second brown. At most "
-            f"{_POINTS} pairs are drawn, evenly over the corpus; means are of all.",
+            f"{_POINTS} pairs are drawn, evenly over the corpus; means are over all pairs.",
         ),
     )
 
@@ -189,27 +189,27 @@ _COUNTS = {
 
 
 def claims(suites: Sequence[Suite]) -> Iterator[PaperClaim]:
-    """Counts of evaluation sentences, and what 5.1 says of the printed tables."""
+    """Counts of evaluation sentences, and the claims of 5.1 about the printed tables."""
     for suite in suites:
         name, sets = suite.info.name, suite.sets if isinstance(suite, PairSuite) else ()
-        remark = "changed by hand in the paper and not released; ours by a rule"
+        remark = "edited by hand in the paper and not released; ours follows a rule"
         remark = remark if name == "crows" else "as released"
         for axis, (number, pairs) in count_sets(sets).items():
             if published := _COUNTS.get(name, {}).get(axis):
                 ours = f"{number} sets, {pairs} pairs of groups"
                 claim = f"{name}, {axis}: sentences to compare"
                 yield PaperClaim("4.2.1", claim, published, ours, name, remark)
-    # Section 5.1 counts in Tables 6 to 9, so that it can be checked against them.
+    # Section 5.1 counts cells of Tables 6 to 9, so it can be checked against them.
     table, source = load_predictions(), "printed tables"
     largest = table.sort("avg_delta", descending=True)["source"].head(5).to_list()
     for model, printed in (("T5", "3"), ("XLNet", "0")):
-        claim, ours = f"of the five largest average deltas, how many are {model}'s", f"paper: {model}"
+        claim, ours = f"number of the five largest average deltas that are {model}'s", f"paper: {model}"
         remark = "counted in Tables 6 to 9 as printed"
         yield PaperClaim("5.1", claim, printed, str(largest.count(ours)), source, remark)
     xlnet = table.filter(pl.col("dp") < PARITY_THRESHOLD, pl.col("source") == "paper: XLNet")
     yield PaperClaim(
         "5.1",
-        "XLNet has the least class-based bias, in religion and sadness alone",
+        "XLNet has the least class-based bias, only in religion and sadness",
         "religion, sadness",
         ", ".join(f"{pair} {emotion}" for pair, emotion in xlnet.select("pair", "emotion").iter_rows()),
         source,

@@ -1,4 +1,4 @@
-"""Runs the paper: corpora counted, classifiers probed on its pairs, then its tables and figures."""
+"""Runs the replication: counts corpora, probes classifiers on the pairs, builds tables and figures."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ CITATION: Final = (
 )
 DEFAULT_MODELS: Final = ("emotion",)
 RELEASED: Final = "eec_emotion_only_bert_predictions.csv"
-"""Predictions of an early BERT run on EEC, the only ones that were released."""
+"""Predictions of an early BERT run on EEC, the only ones released."""
 EXHIBITS: Final = (*corpus_tables.BUILDERS, "table_5", *prediction_tables.EXHIBITS)
 _REMARKS: Final = (
     "Tables 6 to 9 cannot be reproduced: neither the fine-tuned models nor their predictions were released. "
     "The presets affective-bert, affective-gpt2, affective-xlnet and affective-t5 of `evenhand train "
-    "emotion` train the same models; name their folders with --model.",
-    "CrowS-Pairs was changed by hand in the paper; ours follow a written rule, with other counts.",
-    "The p-values of Tables 6 to 9 are of single cells; with hundreds of cells some fall below 0.05 by "
-    "chance. Ours have a corrected p beside them.",
+    "emotion` train the same models; pass their folders with --model.",
+    "The paper edited CrowS-Pairs by hand; ours follows a written rule, so its counts differ.",
+    "The p-values of Tables 6 to 9 are for single cells; with hundreds of cells some fall below 0.05 by "
+    "chance. Ours come with a corrected p.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class AffectiveReplication:
-    """A replication with its data found and its pairs read."""
+    """A replication with its data located and its pairs loaded."""
 
     data: Path
     corpora: corpus_tables.Corpora
     suites: Mapping[str, Suite]
     classifiers: Mapping[str, str]
-    """Source to the classifier's spec."""
+    """Source name to classifier spec."""
     request: ReplicationRequest
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """What the numbers depend on."""
+        """Everything the numbers depend on."""
         return {
             "pairs": {name: suite.info.digest for name, suite in self.suites.items()},
             "classifiers": dict(self.classifiers),
@@ -66,32 +66,32 @@ class AffectiveReplication:
     def plan(self) -> Sequence[str]:
         """Corpora, pairs and classifiers."""
         return (
-            f"corpora {', '.join(self.corpora.paths) or 'none at hand'}",
-            f"pairs   {', '.join(self.suites) or 'none at hand'}",
+            f"corpora {', '.join(self.corpora.paths) or 'none available'}",
+            f"pairs   {', '.join(self.suites) or 'none available'}",
             *(f"note    {name}: {note}" for name, suite in self.suites.items() for note in suite.info.notes),
             f"probes  {', '.join(self.classifiers)}",
             f"writes  {', '.join(self.request.exhibits)}",
         )
 
     def run(self, folder: Path, progress: Progress) -> Replication:
-        """The exhibits asked for, as far as the data allows."""
-        wanted, inside = self.request.exhibits, folder / RUNS
+        """Build the requested exhibits, as far as the data allows."""
+        requested, runs_folder = self.request.exhibits, folder / RUNS
         exhibits: dict[str, Exhibit] = {}
-        builders = {name: build for name, build in corpus_tables.BUILDERS.items() if name in wanted}
-        scans = self.corpora.scans(inside) if builders else []
+        builders = {name: build for name, build in corpus_tables.BUILDERS.items() if name in requested}
+        scans = self.corpora.scans(runs_folder) if builders else []
         if runs := [scan.run(progress) for scan in scans]:
             exhibits |= {name: build(runs) for name, build in builders.items()}
-        if "table_5" in wanted:
+        if "table_5" in requested:
             exhibits["table_5"] = corpus_tables.table_5(self.data)
-        if set(prediction_tables.EXHIBITS) & set(wanted) and self.suites:
-            probes = {source: self._probe(source, inside, progress) for source in self.classifiers}
-            exhibits |= prediction_tables.build_exhibits(probes, wanted)
+        if set(prediction_tables.EXHIBITS) & set(requested) and self.suites:
+            probes = {source: self._probe(source, runs_folder, progress) for source in self.classifiers}
+            exhibits |= prediction_tables.build_exhibits(probes, requested)
         missing = ", ".join(printed for name, printed in CORPORA.items() if name not in self.suites)
-        without_pairs = (f"Not at hand, and left out of Tables 6 to 9: {missing}.",) if missing else ()
+        without_pairs = (f"Not available, and left out of Tables 6 to 9: {missing}.",) if missing else ()
         return Replication(
             title=f"Affective bias, on {', '.join(self.classifiers)}",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
+            exhibits=tuple(exhibits[name] for name in requested if name in exhibits),
             claims=tuple(claims(list(self.suites.values()))),
             remarks=(*_REMARKS, *corpus_tables.describe_missing(self.corpora), *without_pairs),
             sources=tuple(self.classifiers),
@@ -99,7 +99,7 @@ class AffectiveReplication:
 
     def _probe(self, source: str, folder: Path, progress: Progress) -> Run:
         spec = self.classifiers[source]
-        # The released predictions are of EEC alone.
+        # The released predictions cover EEC only.
         names = ["eec"] if spec.endswith(RELEASED) else list(self.suites)
         return probe.prepare(
             spec,
@@ -113,12 +113,12 @@ class AffectiveReplication:
 
 
 def prepare(request: ReplicationRequest) -> AffectiveReplication:
-    """The replication with its data found: ``--data``, else ``EVENHAND_DATA``."""
-    named = os.environ.get("EVENHAND_DATA")
-    data = request.data or (Path(named) if named else None)
+    """Locate the data, in ``--data`` or else ``EVENHAND_DATA``, and return the replication."""
+    variable = os.environ.get("EVENHAND_DATA")
+    data = request.data or (Path(variable) if variable else None)
     if data is None:
         raise InputError(
-            "no folder with the paper's published data was named",
+            "no folder with the paper's published data was given",
             expected="--data DIR, or EVENHAND_DATA, with affective/eec.csv, bits, csp and semeval files; "
             "WikiEn, BookCorpus, WebText and C4-Val are optional",
             fix="see the how-to on probing for where they are published",
@@ -126,7 +126,7 @@ def prepare(request: ReplicationRequest) -> AffectiveReplication:
     suites, corpora = dict(_suites(data)), corpus_tables.find_corpora(data)
     if not suites and not corpora.paths:
         raise InputError(
-            f"{data} has none of the paper's data",
+            f"{data} contains none of the paper's data",
             expected="affective/eec.csv, bits, csp or semeval files, or a corpus named WikiEn, BookCorpus, "
             "WebText or C4-Val",
             fix="check the path",
@@ -139,13 +139,13 @@ def _suites(data: Path) -> Iterator[tuple[str, Suite]]:
         try:
             yield name, registry.create_suite(name, {"name": str(data)})
         except FilesMissingError:
-            # Each set of pairs is optional; the remarks name those that are missing.
+            # Each set of pairs is optional; the remarks list the missing ones.
             continue
         except InputError as error:
             raise InputError(
                 f"the pairs {CORPORA[name]} are damaged: {error.problem}",
                 expected=error.expected,
-                fix="get the file again, or take it away to go without these pairs",
+                fix="download the file again, or remove it to skip these pairs",
             ) from error
 
 

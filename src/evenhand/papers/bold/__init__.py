@@ -1,1 +1,1 @@
-"""BOLD (Dhamala et al. 2021): its tables, figures, tests and claims, on any model."""
+"""BOLD (Dhamala et al. 2021): its tables, figures, tests and claims, for any model."""

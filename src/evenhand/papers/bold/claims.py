@@ -1,4 +1,4 @@
-"""The numbers in the text of sections 6.1 and 6.2, the paper's beside ours, and the paper's tests."""
+"""The numbers in the text of sections 6.1 and 6.2, compared with ours, and the paper's tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ASIAN, _HISPANIC = "Asian_Americans", "Hispanic_and_Latino_Americans"
 
 
 class _Share(NamedTuple):
-    """A share that the text prints: of the texts of a domain or about a group, those with a label."""
+    """A share stated in the text: the texts with a label, among those of a domain or group."""
 
     section: str
     claim: str
@@ -90,7 +90,7 @@ _TESTS = (
 
 
 def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
-    """Every number of the text of 6.1 and 6.2 that labels can give, ours with its interval and n."""
+    """Every number in 6.1 and 6.2 that follows from labels, ours with its interval and n."""
     parts = (
         _profession(texts),
         *(_share(texts, share) for share in _SHARES),
@@ -104,30 +104,30 @@ def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
 
 
 def _share(texts: pl.DataFrame, share: _Share) -> PaperClaim:
-    of = texts.filter((pl.col("domain") == share.texts) | (pl.col("group") == share.texts))
-    return _claim(share.section, share.claim, share.printed, label_share(of, share.column, share.label))
+    own = texts.filter((pl.col("domain") == share.texts) | (pl.col("group") == share.texts))
+    return _claim(share.section, share.claim, share.printed, label_share(own, share.column, share.label))
 
 
 def _profession(texts: pl.DataFrame) -> PaperClaim:
-    of = merge_professions(texts).filter(pl.col("max").is_not_null())
-    polar = of.with_columns(polar=(pl.col("max") != "neutral").cast(pl.String))
+    merged = merge_professions(texts).filter(pl.col("max").is_not_null())
+    polar = merged.with_columns(polar=(pl.col("max") != "neutral").cast(pl.String))
     claim = "texts about professions that are male or female"
-    # Table 3 prints 3,956 such texts of 60,204: 6.571 %. By the other two metrics it would be 5.67 and 5.00.
+    # Table 3 has 3,956 such texts of 60,204: 6.571 %. With the other two metrics it would be 5.67 and 5.00.
     remark = "by Gender-Max in the groups of Table 3, whose printed counts give the paper's number"
     return _claim("6.1.1", claim, "6.57 %", label_share(polar, "polar", "true"), remark=remark)
 
 
 def _race_sources(texts: pl.DataFrame) -> Iterator[PaperClaim]:
-    """How many sources write of Africans with regard as the paper's do."""
+    """The number of sources that reproduce the paper's order of regard for African and European Americans."""
     sources = group_by(texts.filter(pl.col("domain") == "race"), "source").values()
     for label, holds, claim in (
-        ("positive", operator.le, "European texts are at least as often of positive regard as African"),
-        ("negative", operator.gt, "African texts are more often of negative regard than European"),
+        ("positive", operator.le, "European texts have positive regard at least as often as African texts"),
+        ("negative", operator.gt, "African texts have negative regard more often than European texts"),
     ):
         pairs = [
             [
-                label_share(frame.filter(pl.col("group") == of), "regard", label).value
-                for of in (_AFRICAN, _EUROPEAN)
+                label_share(frame.filter(pl.col("group") == group), "regard", label).value
+                for group in (_AFRICAN, _EUROPEAN)
             ]
             for frame in sources
         ]
@@ -139,10 +139,10 @@ def _race_sources(texts: pl.DataFrame) -> Iterator[PaperClaim]:
 
 
 def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
-    of = texts.filter(pl.col("domain") == "religious_ideology")
-    hinduism = of.filter(pl.col("group") == "hinduism")["prompt_id"].n_unique()
+    beliefs = texts.filter(pl.col("domain") == "religious_ideology")
+    hinduism = beliefs.filter(pl.col("group") == "hinduism")["prompt_id"].n_unique()
     yield PaperClaim("6.1.4", "prompts about hinduism", "12", str(hinduism) if hinduism else None)
-    scored = of.filter(pl.col("toxicity").is_not_null())
+    scored = beliefs.filter(pl.col("toxicity").is_not_null())
     toxic = scored.filter(pl.col("toxicity") == "toxic")["group"].n_unique()
     ours = f"{toxic} of {scored['group'].n_unique()}" if scored.height else None
     yield PaperClaim("6.1.4", "beliefs with toxic texts", "3 of 7", ours)
@@ -158,7 +158,7 @@ def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
         "sources in which fascism has the largest share of negative texts",
         "6 of 6",
         f"{largest} of {known['source'].n_unique()}" if known.height else None,
-        remark="not to be read as bias: the group is there to show extreme ideas (section 3.1)",
+        remark="not a sign of bias: the group is included to show extreme ideas (section 3.1)",
     )
 
 
@@ -168,9 +168,9 @@ def _models(texts: pl.DataFrame) -> Iterator[PaperClaim]:
         claim, ratio = f"mean male : female ratio, {source}", ratios.get(source)
         in_paper = f"{RATIOS[source]:.2f}" if source in RATIOS else "-"
         ours = None if ratio is None else f"{ratio:.2f}"
-        remark = "" if ours else "a merged group of professions has no female text, so that it has no ratio"
+        remark = "" if ours else "a merged group of professions has no female text, so no ratio"
         if source not in ratios:
-            remark, source = "the paper's source", f"paper: {source}"
+            remark, source = "a source of the paper", f"paper: {source}"
         yield PaperClaim("6.2", claim, in_paper, ours, source, remark)
     for (source,), frame in group_by(texts, "source").items():
         toxic = label_share(frame, "toxicity", "toxic")
@@ -178,7 +178,7 @@ def _models(texts: pl.DataFrame) -> Iterator[PaperClaim]:
 
 
 def _toxic_ideas(texts: pl.DataFrame) -> Iterator[PaperClaim]:
-    """How many toxic texts each belief and ideology has, source by source."""
+    """The number of toxic texts for each belief and ideology, by source."""
     for domain, in_paper in _TOXIC.items():
         for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
             scored = frame.filter(pl.col("toxicity").is_not_null())
@@ -191,7 +191,7 @@ def _toxic_ideas(texts: pl.DataFrame) -> Iterator[PaperClaim]:
 def _tests(texts: pl.DataFrame) -> Iterator[PaperClaim]:
     for row in test_table(texts).frame.iter_rows(named=True):
         ours = None if row["p_as_paper"] is None else f"{row['p_as_paper']:.2g}"
-        # Only a test without a value of its own has a reason.
+        # Only a test without a value has a reason.
         remark = row["null_reason"] or f"by the paper's test; with entities as clusters {row['p_ours']:.2g}"
         claim = f"p, {row['question']}"
         yield PaperClaim(row["section"], claim, row["paper_p"], ours, remark=remark)
@@ -200,7 +200,7 @@ def _tests(texts: pl.DataFrame) -> Iterator[PaperClaim]:
 def _claim(
     section: str, claim: str, paper: str, share: Estimate, *, source: str = "", remark: str = ""
 ) -> PaperClaim:
-    """A share beside the printed one; one without an interval says why."""
+    """A share next to the printed one, with the reason if it has no interval."""
     reason, ours = share.null_reason or "", None
     if share.value is not None:
         reason = reason and f"no interval: {reason}"
@@ -210,18 +210,18 @@ def _claim(
 
 
 def test_table(texts: pl.DataFrame) -> Exhibit:
-    """Every test of the text: the paper's own on plain counts, and ours with entities as clusters."""
+    """Every test in the text: the paper's own on raw counts, and ours with entities as clusters."""
     return Exhibit(
         "tests",
-        "The paper's tests, and ours beside them",
+        "The paper's tests, compared with ours",
         pl.DataFrame([_test(texts, *test) for test in _TESTS], infer_schema_length=None),
         notes=(
-            "The paper's tests take every text as independent. Ours take an entity as one cluster, across "
-            "sources too, because the same prompt is continued by each of them.",
-            "Sources are pooled in tests over groups. Tests over sources are of texts that models wrote "
-            "about gender, so that WIKI is left out; the paper leaves BERT out of its test of regard too, "
-            "and does not name that test's domain.",
-            "No correction is made here: the seven tests are those of the text, one by one.",
+            "The paper's tests assume independent texts. Ours treat an entity as one cluster, also across "
+            "sources, because each of them continues the same prompts.",
+            "Sources are pooled in tests over groups. Tests over sources use texts that models wrote about "
+            "gender, without WIKI; the paper also leaves BERT out of its test of regard, and does not "
+            "name that test's domain.",
+            "p-values are not corrected: these are the seven tests of the text, taken one by one.",
         ),
         decimals=4,
     )
@@ -234,17 +234,17 @@ def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: st
     if over == "source":
         known = known.filter(pl.col("source") != HUMAN)
     parts = {name: label_hits(part, column, label) for (name,), part in group_by(known, over).items()}
-    theirs: Difference | TestResult | None
+    paper_test: Difference | TestResult | None
     ours: Difference | Omnibus
     if section == "6.1.2":
         sides = [label_hits(known.filter(pl.col("group") == group), column, label) for group in GENDERS]
-        theirs = two_proportions(*(count for side, _ in sides for count in (int(side.sum()), side.size)))
+        paper_test = two_proportions(*(count for side, _ in sides for count in (int(side.sum()), side.size)))
         ours = clustered_gap(*sides[0], *sides[1], is_share=True)[0]
-        question, test = "male against female, sources pooled", theirs.method
+        question, test = "male against female, sources pooled", paper_test.method
     else:
         hits, clusters = label_hits(known, column, label)
         counts = [[int(hits.sum()), int((1 - hits).sum())] for hits, _ in parts.values()]
-        theirs = chi_square(counts) if counts else None
+        paper_test = chi_square(counts) if counts else None
         ours = clustered_omnibus(hits, known[over].to_numpy(), clusters)
         pooled = "gender" if over == "source" else "race, sources pooled"
         question, test = f"the same in every {over}, {pooled}", "chi-square"
@@ -254,10 +254,10 @@ def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: st
         "shares": ", ".join(f"{name} {hits.mean():.4f}" for name, (hits, _) in parts.items()),
         "paper_test": test,
         "paper_p": printed,
-        "p_as_paper": theirs.p if theirs else None,
+        "p_as_paper": paper_test.p if paper_test else None,
         "our_test": ours.method,
         "p_ours": ours.p,
         "n": known.height,
         "n_clusters": ours.n_clusters,
-        "null_reason": ours.null_reason or (theirs.null_reason if theirs else "no values"),
+        "null_reason": ours.null_reason or (paper_test.null_reason if paper_test else "no values"),
     }

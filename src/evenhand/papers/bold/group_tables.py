@@ -1,4 +1,4 @@
-"""Groups and their prompts (Table 1), what the metrics say by group, and the most extreme texts (Table 7).
+"""Groups and their prompts (Table 1), metric results by group, and the most extreme texts (Table 7).
 
 Psycholinguistic norms are in percent or percentage points, all other shares between 0 and 1.
 """
@@ -32,7 +32,7 @@ OUTPUTS = {
         for name in ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
     },
 }
-"""A metric and its output, and the column its labels get."""
+"""Metric and output to the column of its labels."""
 METRICS = tuple(dict.fromkeys(metric for metric, _ in OUTPUTS))
 GENDERS = {"American_actors": "male", "American_actresses": "female"}
 RACES = {
@@ -42,7 +42,7 @@ RACES = {
     "African_Americans": "African",
 }
 EACH = 2
-"""Texts shown for a source and a label."""
+"""Texts shown per source and label."""
 _LABELS = (
     ("negative sentiment", "sentiment", "negative", None),
     ("negative regard", "regard", "negative", None),
@@ -53,24 +53,24 @@ _LABELS = (
 _LOWEST_FIRST = frozenset({"negative", "male"})
 
 _AGGREGATIONS = {"gender_max": "max", "gender_wavg": "wavg", "unigram": "unigram"}
-"""The paper's name of a way to aggregate, and the output of our metric."""
+"""The paper's name of an aggregation, and the output of our metric."""
 _SENTIMENTS = {label: ("sentiment", label) for label in POLARITY}
 _REGARD_GROUPS = (
     GENDERS,
     {"African_Americans": "african_american", "European_Americans": "european_american"},
 )
-"""The groups the paper's classifier of regard was made for."""
+"""The groups that the paper's regard classifier supports."""
 _SENTIMENT_FIGURES = {
     "figure_4": ("religious_ideology", "religious and spiritual belief"),
     "figure_5": ("political_ideology", "political ideology"),
 }
-"""Domain, and what its groups are."""
+"""Domain, and a name for its groups."""
 _NORMS = {
     **{f"{name}_negative": (name, "negative") for name in ("valence", "arousal", "dominance")},
     **{f"{name}_positive": (name, "positive") for name in ("valence", "arousal", "dominance")},
     **{name: (name, "present") for name in ("joy", "anger", "sadness", "fear", "disgust")},
 }
-"""The paper's columns of norms, in its order, and the label of our metric each one counts."""
+"""The paper's columns of norms, in its order, with the output and label of our metric each counts."""
 _GAPS = {
     "table_4": ("Male minus female prompts", "gender", *GENDERS),
     "table_6": ("Christianity minus Islam", "religious_ideology", "christianity", "islam"),
@@ -83,26 +83,26 @@ _SHARES: Mapping[str, tuple[str, str, Mapping[str, str] | None]] = {
 }
 """Tables of shares: title, domain, and the groups' names in the paper where they are not ours."""
 _THRESHOLDS = (
-    "The paper does not print the cuts that turn a score into a class; ours are on the card of the metric, "
-    "and can be set."
+    "The paper does not state the thresholds that turn a score into a class; ours are on the metric's card, "
+    "and can be changed."
 )
 Row = dict[str, object]
 
 
 def table_1(prompts: Iterable[Prompt]) -> Exhibit:
-    """Groups and prompts of the copy that was loaded, beside those of the paper."""
+    """Groups and prompts of the loaded copy, next to those of the paper."""
     rows = [(group.axis, group.name) for prompt in prompts for group in prompt.groups]
     groups = pl.DataFrame(rows, schema={"domain": pl.String, "group": pl.String}, orient="row")
-    of = groups.group_by("domain", maintain_order=True).agg(
+    counts = groups.group_by("domain", maintain_order=True).agg(
         pl.col("group").n_unique().alias("groups"), pl.len().alias("prompts")
     )
-    ours = pl.concat([of, of.sum().with_columns(domain=pl.lit("total"))])
+    ours = pl.concat([counts, counts.sum().with_columns(domain=pl.lit("total"))])
     frame = stack_rows("table_1", ours.select(pl.lit("this copy").alias("source"), pl.all()))
     return Exhibit("table_1", "Groups and prompts", frame)
 
 
 def table_3(texts: pl.DataFrame) -> Exhibit:
-    """Texts classified as male and as female in four merged groups of professions, by three ways."""
+    """Texts classified as male and as female in four merged groups of professions, by three aggregations."""
     # Polars multiplies by 1 / 100; rounding restores the nearest number.
     cut = ((pl.col(f"{name}_ratio").mul(100).floor() / 100).round(2) for name in _AGGREGATIONS)
     frame = stack_rows("table_3", _count_genders(texts).with_columns(cut))
@@ -111,24 +111,24 @@ def table_3(texts: pl.DataFrame) -> Exhibit:
         "Texts classified as male and as female, by profession",
         frame.sort("group", maintain_order=True),
         notes=(
-            "Male to female ratios are cut, not rounded, to two digits, as in the paper; where no text is "
-            "female there is none.",
-            "Industrial & manufacturing includes sewing occupations: the paper's text leaves them out, its "
-            "total needs them.",
-            "Ties of Gender-Max go to neutral; the paper does not print its rule.",
+            "Male to female ratios are truncated, not rounded, to two digits, as in the paper; without a "
+            "female text there is no ratio.",
+            "Industrial & manufacturing includes sewing occupations: the paper's text omits them, but its "
+            "total includes them.",
+            "Ties of Gender-Max count as neutral; the paper does not state its rule.",
         ),
     )
 
 
 def merge_professions(texts: pl.DataFrame) -> pl.DataFrame:
-    """The texts about professions of Table 3, in its four merged groups."""
+    """The texts about the professions of Table 3, in its four merged groups."""
     names = merged_groups("table_3")["profession"]
-    of = texts.filter((pl.col("domain") == "profession") & pl.col("group").is_in(list(names)))
-    return of.with_columns(pl.col("group").replace_strict(names, default=None))
+    known = texts.filter((pl.col("domain") == "profession") & pl.col("group").is_in(list(names)))
+    return known.with_columns(pl.col("group").replace_strict(names, default=None))
 
 
 def gender_ratios(texts: pl.DataFrame) -> dict[str, float | None]:
-    """Section 6.2: the mean of the four Gender-Max ratios of each source; None where one does not exist."""
+    """Section 6.2: the mean of the four Gender-Max ratios of each source; None if any is undefined."""
     counts = _count_genders(texts).group_by("source", maintain_order=True).agg("gender_max_ratio")
     return {
         source: mean(ratios) if len(ratios) == 4 and None not in ratios else None
@@ -137,7 +137,7 @@ def gender_ratios(texts: pl.DataFrame) -> dict[str, float | None]:
 
 
 def _count_genders(texts: pl.DataFrame) -> pl.DataFrame:
-    """Texts classified as male, as female, and their ratio, by merged profession and source."""
+    """Numbers of texts classified as male and as female, and their ratio, by merged profession and source."""
     cells: list[pl.Expr] = []
     for name, column in _AGGREGATIONS.items():
         male, female = ((pl.col(column) == label).sum().cast(pl.Int64) for label in ("male", "female"))
@@ -148,9 +148,9 @@ def _count_genders(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def figure_2(texts: pl.DataFrame) -> Exhibit:
-    """The share of male minus the share of female texts for every profession, by Gender-Max."""
-    of = texts.filter(pl.col("domain") == "profession")
-    frame = group_rows(of, _difference).sort("group", maintain_order=True)
+    """The share of male minus the share of female texts in each profession, by Gender-Max."""
+    professions = texts.filter(pl.col("domain") == "profession")
+    frame = group_rows(professions, _difference).sort("group", maintain_order=True)
     bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
     return Exhibit(
@@ -165,25 +165,25 @@ def figure_2(texts: pl.DataFrame) -> Exhibit:
 
 
 def _difference(texts: pl.DataFrame) -> Row:
-    # Male and female are shares of the same texts, so that their gap is one mean: of +1, -1 and 0.
+    # Male and female are shares of the same texts, so their gap is the mean of values +1, -1 and 0.
     known = texts.filter(pl.col("max").is_not_null())
     signed = (known["max"] == "male").cast(pl.Float64) - (known["max"] == "female").cast(pl.Float64)
     return estimate_cells("difference", clustered_mean(signed.to_numpy(), known["cluster"].to_numpy()))
 
 
 def table_5(texts: pl.DataFrame) -> Exhibit:
-    """The shares of texts with positive and negative regard, in the groups the classifier was made for."""
+    """The shares of texts with positive and negative regard, in the groups that the classifier supports."""
     rows: list[Row] = []
     for (source,), frame in group_by(texts, "source").items():
         row: Row = {"source": source}
         for names in _REGARD_GROUPS:
             for label in ("positive", "negative"):
                 for group, name in names.items():
-                    of = frame.filter(pl.col("group") == group)
-                    row |= label_cells(of, {f"{label}_{name}": ("regard", label)})
+                    own = frame.filter(pl.col("group") == group)
+                    row |= label_cells(own, {f"{label}_{name}": ("regard", label)})
         rows.append(row)
     frame = stack_rows("table_5", pl.DataFrame(rows, infer_schema_length=None))
-    note = "Regard is the embedded classifier's; the paper's is a BERT of its own."
+    note = "Regard is from the embedded classifier; the paper trained its own BERT."
     title = "Shares of texts with positive and negative regard"
     return Exhibit("table_5", title, frame, notes=(note,), decimals=3)
 
@@ -195,8 +195,8 @@ def figure_3(texts: pl.DataFrame) -> Exhibit:
     toxic = {"toxic": ("toxicity", "toxic")}
     for title, labels in (("sentiment", _SENTIMENTS), ("share of toxic texts", toxic)):
         for domain, names in (("gender", GENDERS), ("race", RACES)):
-            of = texts.filter(pl.col("domain") == domain)
-            frame = group_rows(of, partial(label_cells, labels=labels), names)
+            own = texts.filter(pl.col("domain") == domain)
+            frame = group_rows(own, partial(label_cells, labels=labels), names)
             frames.append(frame)
             if labels is toxic:
                 panels[f"{title}, {domain}"] = _bars(frame, "toxic")
@@ -209,28 +209,28 @@ def figure_3(texts: pl.DataFrame) -> Exhibit:
         pl.concat(frames, how="diagonal_relaxed"),
         svg=bars_and_stacks(panels),
         alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
-        notes=("Lines are 95 % intervals; one with an arrow is longer than the panel: see the numbers.",),
+        notes=("Lines are 95 % intervals; an arrow marks one longer than the panel: see the numbers.",),
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
 
 def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
-    """Figure 4 or 5: sentiment of texts about beliefs or political ideologies, a panel for each source."""
-    domain, words = _SENTIMENT_FIGURES[identifier]
-    of = texts.filter(pl.col("domain") == domain)
-    frame = group_rows(of, partial(label_cells, labels=_SENTIMENTS))
+    """Figure 4 or 5: sentiment of texts about beliefs or political ideologies, one panel per source."""
+    domain, name = _SENTIMENT_FIGURES[identifier]
+    own = texts.filter(pl.col("domain") == domain)
+    frame = group_rows(own, partial(label_cells, labels=_SENTIMENTS))
     panels = {
         source: frame.filter(pl.col("source") == source)
         .drop_nulls("negative")
         .select(pl.col("group").alias("label"), *_SENTIMENTS)
-        for source in of["source"].unique(maintain_order=True)
+        for source in own["source"].unique(maintain_order=True)
     }
     return Exhibit(
         identifier,
-        f"Sentiment by {words}",
+        f"Sentiment by {name}",
         frame,
         svg=bars_and_stacks(panels),
-        alt=f"Shares of negative, neutral and positive texts for each {words}, one panel a source.",
+        alt=f"Shares of negative, neutral and positive texts for each {name}, one panel per source.",
         narrow=bars_and_stacks(panels, narrow=True),
     )
 
@@ -241,7 +241,7 @@ def _bars(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def gap_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
-    """Table 4 or 6: texts of one group minus texts of another in each class, in percentage points."""
+    """Table 4 or 6: the share of one group minus that of another in each class, in percentage points."""
     title, domain, first, second = _GAPS[identifier]
     rows: list[Row] = []
     for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
@@ -260,27 +260,27 @@ def share_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
     title, domain, names = _SHARES[identifier]
     if names is None:
         names = {name: name for name in load_published("bold", identifier)["group"]}
-    of = texts.filter((pl.col("domain") == domain) & pl.col("group").is_in(list(names)))
-    ours = group_rows(of, partial(label_cells, labels=_NORMS, scale=100.0), names)
+    own = texts.filter((pl.col("domain") == domain) & pl.col("group").is_in(list(names)))
+    ours = group_rows(own, partial(label_cells, labels=_NORMS, scale=100.0), names)
     means = ours.group_by("group", maintain_order=True).agg(
         pl.col("total").max(), pl.col(list(_NORMS)).mean()
     )
     both = pl.concat([ours, means.with_columns(source=pl.lit("mean"))], how="diagonal_relaxed")
     order = pl.col("group").replace_strict(list(names.values()), list(range(len(names))), default=None)
     frame = stack_rows(identifier, both).sort(order, maintain_order=True)
-    note = "The row `mean` is the plain mean over our sources, as the paper's is over its six."
+    note = "The row `mean` is the unweighted mean over our sources; the paper's is over its six."
     return Exhibit(identifier, f"Texts in each class{title}, percent", frame, notes=(note, _THRESHOLDS))
 
 
 def table_7(texts: pl.DataFrame) -> Exhibit:
-    """For each source the texts with the most extreme scores of a label; people's names read [Person]."""
+    """The texts with the most extreme scores for each source and label; names are replaced by [Person]."""
     columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
     rows: list[tuple[object, ...]] = []
     for (source,), frame in group_by(texts, "source").items():
         for name, column, label, domain in _LABELS:
-            of = frame.filter(pl.col(column) == label, pl.col("domain") == domain if domain else True)
+            own = frame.filter(pl.col(column) == label, pl.col("domain") == domain if domain else True)
             value, is_highest_first = f"{column}_value", label not in _LOWEST_FIRST
-            for row in of.sort(value, "text_id", descending=[is_highest_first, False]).head(EACH).to_dicts():
+            for row in own.sort(value, "text_id", descending=[is_highest_first, False]).head(EACH).to_dicts():
                 mentions = [Mention(**mention) for mention in row["mentions"] or ()]
                 text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
                 rows.append((source, row["domain"], text, name, row[value]))
@@ -289,34 +289,34 @@ def table_7(texts: pl.DataFrame) -> Exhibit:
         "The most extreme texts of every source and label",
         pl.DataFrame(rows, schema=columns, orient="row"),
         notes=(
-            "These texts may offend: they are the evidence behind the counts, and nobody's opinion.",
-            "A dash marks where the prompt ends. The name of the person a text is about is redacted here; "
-            "the models read it.",
+            "These texts may offend: they are evidence for the counts, not anyone's opinion.",
+            "A dash marks the end of the prompt. The name of the person a text is about is redacted here; "
+            "the models saw it.",
         ),
         is_offensive=True,
     )
 
 
 def _redact(text: str, mentions: Sequence[Mention]) -> str:
-    """The text with its masks in brackets; a person's first name and surname alone are masked too."""
+    """The text with bracketed masks; a person's first name or surname alone is masked too."""
     masked = mask_mentions(text, mentions)
-    whole = masked.text
+    redacted = masked.text
     for start, end in reversed(masked.masks):
-        whole = f"{whole[:start]}[{whole[start:end]}]{whole[end:]}"
+        redacted = f"{redacted[:start]}[{redacted[start:end]}]{redacted[end:]}"
     parts = "|".join(map(re.escape, _name_parts(mentions)))
-    # As they are spelled: "Will" is a name, "will" is none.
-    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", whole) if parts else whole
+    # Case-sensitive: "Will" is a name, "will" is not.
+    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", redacted) if parts else redacted
 
 
 def _name_parts(mentions: Sequence[Mention]) -> list[str]:
     names = (mention.text for mention in mentions if mention.mask == "Person")
     words = (word.strip(".,") for name in names for word in name.split())
-    # Initials and particles ("J.", "de") name nobody.
+    # Initials and particles ("J.", "de") do not identify a person.
     return [word for word in words if len(word) > 2 and word[0].isupper()]
 
 
 def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
-    """The share of texts with a label, of those that have one."""
+    """The share of texts with this label, among labelled texts."""
     hits, clusters = label_hits(texts, column, label)
     return clustered_proportion(hits, clusters, n_null=texts.height - hits.size)
 
@@ -328,13 +328,13 @@ def label_gap(a: pl.DataFrame, b: pl.DataFrame, column: str, label: str) -> Diff
 
 
 def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray, np.ndarray]:
-    """1 for each text with the label and 0 for those with another, and their clusters."""
+    """1 for each text with the label, 0 for each with another, and their clusters."""
     known = texts.filter(pl.col(column).is_not_null())
     return (known[column] == label).to_numpy().astype(np.float64), known["cluster"].to_numpy()
 
 
 def label_cells(texts: pl.DataFrame, labels: Mapping[str, tuple[str, str]], *, scale: float = 1.0) -> Row:
-    """The cells of several shares: name to the column and label that are counted."""
+    """The cells of several shares; ``labels`` maps a name to the column and label to count."""
     row: Row = {}
     for name, (column, label) in labels.items():
         row |= estimate_cells(name, label_share(texts, column, label), scale=scale)
@@ -349,7 +349,7 @@ def estimate_cells(name: str, estimate: Estimate | Difference, *, scale: float =
 
 
 def group_by(texts: pl.DataFrame, *columns: str) -> Mapping[tuple[str, ...], pl.DataFrame]:
-    """The texts of every combination of values, in the order they first occur."""
+    """The texts of each combination of values, in order of first occurrence."""
     return {
         tuple(str(part) for part in key): frame
         for key, frame in texts.partition_by(*columns, as_dict=True, maintain_order=True).items()
@@ -359,8 +359,8 @@ def group_by(texts: pl.DataFrame, *columns: str) -> Mapping[tuple[str, ...], pl.
 def group_rows(
     texts: pl.DataFrame, cells: Callable[[pl.DataFrame], Row], names: Mapping[str, str] | None = None
 ) -> pl.DataFrame:
-    """One row per group and source: its texts' number and cells; ``names`` says what groups are called."""
-    # Without texts there are columns all the same.
+    """One row per group and source: number of texts and cells; ``names`` maps groups to display names."""
+    # Keep the columns even without texts.
     parts = group_by(texts, "group", "source") or {("", ""): texts}
     rows = [
         {"source": source, "group": (names or {}).get(group, group), "total": frame.height, **cells(frame)}
@@ -370,6 +370,6 @@ def group_rows(
 
 
 def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
-    """The paper's rows and then ours, in our columns."""
+    """The paper's rows followed by ours, in our columns."""
     both = pl.concat([load_published("bold", table), ours], how="diagonal_relaxed")
     return both.select(ours.columns)

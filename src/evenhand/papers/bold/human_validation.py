@@ -1,4 +1,4 @@
-"""Table 8 and Figure 6: the metrics against labels that people gave."""
+"""Table 8 and Figure 6: the metrics compared with human labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = ("task", "text", "label")
 
 
 class HumanTask(NamedTuple):
-    """What people were asked, and the outputs that answer it."""
+    """A question to annotators, and the metric outputs that answer it."""
 
     metric: str
     outputs: Mapping[str, str]
@@ -56,18 +56,18 @@ TASKS = {
 def build_exhibits(
     labels: pl.DataFrame, metrics: Sequence[str] = (), execution: Execution | None = None
 ) -> dict[str, Exhibit]:
-    """Table 8 and Figure 6 from what `read_labels` gives, by the functions behind ``evenhand validate``.
+    """Table 8 and Figure 6 from the table of `read_labels`, by the functions behind ``evenhand validate``.
 
-    ``metrics`` names others than the embedded ones.
+    ``metrics`` replaces embedded metrics by others.
     """
-    named = {spec.partition("=")[0]: spec for spec in metrics}
+    replacements = {spec.partition("=")[0]: spec for spec in metrics}
     rows: list[Row] = []
     scores: list[pl.DataFrame] = []
     for name, task in TASKS.items():
-        of = labels.filter(pl.col("task") == name)
-        if of.is_empty():
+        task_labels = labels.filter(pl.col("task") == name)
+        if task_labels.is_empty():
             continue
-        tables = _validate_task(task, of, named.get(task.metric, task.metric), execution)
+        tables = _validate_task(task, task_labels, replacements.get(task.metric, task.metric), execution)
         # Texts without a score are left out.
         judged = tables["judged"].drop_nulls("value")
         for output, metric in task.outputs.items():
@@ -84,15 +84,15 @@ def build_exhibits(
     frame = stack_rows("table_8", pl.DataFrame(rows, infer_schema_length=None)).sort(
         "metric", maintain_order=True
     )
-    note = "People's labels are taken as right; percent, but for Spearman's correlation of the codes."
-    table = Exhibit("table_8", "Automatic metrics against people", frame, notes=(note,))
+    note = "Human labels are the ground truth; percent, except for Spearman's correlation of the codes."
+    table = Exhibit("table_8", "Automatic metrics compared with human labels", frame, notes=(note,))
     return {"table_8": table, "figure_6": _figure_6(pl.concat(scores))}
 
 
 def read_labels(path: Path) -> pl.DataFrame:
     """The columns ``task``, ``text`` (masked) and ``label`` of a file or a study, checked."""
     if path.is_dir():
-        return _of_study(path)
+        return _read_study(path)
     table = read_table(path)
     if missing := [name for name in COLUMNS if name not in table.columns]:
         raise InputError(
@@ -105,27 +105,27 @@ def read_labels(path: Path) -> pl.DataFrame:
         if task not in TASKS or label not in TASKS[task].scale.places:
             raise InputError(
                 f"{path} has the label {label!r} for the task {task!r}",
-                expected="; ".join(f"{name}: {', '.join(of.scale.places)}" for name, of in TASKS.items()),
+                expected="; ".join(f"{name}: {', '.join(own.scale.places)}" for name, own in TASKS.items()),
                 fix="rename the labels",
             )
     if table.is_empty():
         raise InputError(
             f"{path} has no labels",
-            expected="a row for every text that people labelled",
-            fix="check the file, and its columns task, text and label",
+            expected="one row per labelled text",
+            fix="check the file and its columns task, text and label",
         )
     return table
 
 
-def _of_study(path: Path) -> pl.DataFrame:
-    """The majority labels of a study's questions that the paper asks too; others are left out."""
+def _read_study(path: Path) -> pl.DataFrame:
+    """The majority labels of those questions of a study that are in the paper."""
     collected = read_label_set(path)
     known = [question.name for question in collected.questions if question.name in TASKS]
     if not known:
         raise InputError(
-            f"{path} asks {', '.join(question.name for question in collected.questions)}",
+            f"{path} has only the questions {', '.join(question.name for question in collected.questions)}",
             expected=", ".join(TASKS),
-            fix="make a study of one of these tasks",
+            fix="create a study with one of these tasks",
         )
     parts = []
     for name in known:
@@ -143,18 +143,18 @@ def _of_study(path: Path) -> pl.DataFrame:
 
 
 def _validate_task(
-    task: HumanTask, of: pl.DataFrame, spec: str, execution: Execution | None
+    task: HumanTask, labels: pl.DataFrame, spec: str, execution: Execution | None
 ) -> dict[str, pl.DataFrame]:
-    """The tables of one task: people's labels against the metric that answers it."""
+    """The validation tables of one task: human labels against the metric."""
     metric = registry.create_metric(spec, {}, execution)
     assert isinstance(metric, Metric)
     rows = [
         {"text_id": str(place), "output": output, **value._asdict()}
-        for place, score in enumerate(metric.score([Text(text) for text in of["text"]]))
+        for place, score in enumerate(metric.score([Text(text) for text in labels["text"]]))
         for output, value in score.items()
         if output in task.outputs
     ]
-    texts = of.with_row_index("item_id").select(
+    texts = labels.with_row_index("item_id").select(
         pl.col("item_id").cast(pl.String),
         "text",
         pl.col("label").alias("human"),
@@ -185,18 +185,18 @@ def _figure_6(scored: pl.DataFrame) -> Exhibit:
     parts = scored.partition_by("metric", as_dict=True, maintain_order=True)
     titles = [str(metric).replace("_", " ") for (metric,) in parts]
     with open_canvas(titles, columns=len(parts), width=3.4, height=2.8) as (canvas, axes):
-        for axis, of in zip(axes, parts.values(), strict=True):
-            codes, shades = TASKS[of["task"][0]].scale.places, list(POLARITY.values())
+        for axis, part in zip(axes, parts.values(), strict=True):
+            codes, shades = TASKS[part["task"][0]].scale.places, list(POLARITY.values())
             for label, colour in zip(codes, shades if len(codes) == 3 else shades[::-2], strict=True):
-                values = of.filter(pl.col("label") == label)["value"].to_numpy()
+                values = part.filter(pl.col("label") == label)["value"].to_numpy()
                 if values.size:
                     axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
             axis.legend(fontsize=7)
         svg = to_svg(canvas)
     return Exhibit(
         "figure_6",
-        "Scores of the automatic metrics by what people say",
+        "Scores of the automatic metrics by human label",
         scored,
         svg=svg,
-        alt="Distributions of each metric's score, one line for every human label.",
+        alt="Distributions of each metric's score, one line per human label.",
     )

@@ -1,6 +1,6 @@
-"""Runs the paper: every source through the same audit, then its tables, figures, tests and claims.
+"""Runs the replication: the same audit for every source, then tables, figures, tests and claims.
 
-Sources are models with the paper's sampling for their kind, and the human sentences.
+Sources are the human sentences, and models with the paper's sampling for their kind.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ CITATION = (
 CONTROL_CODES = ("Wikipedia", "Opinion", "Thoughts")
 DEFAULT_MODELS = ("builtin", "builtin:masked")
 SUBSET = 1_720
-"""Prompts a model continues without ``--full``: spread over the 43 groups, 40 or all of each."""
+"""Prompts per model without ``--full``: spread over the 43 groups, 40 or all of each."""
 DEFAULT_SCORING_RATE = 150.0
-"""Texts a second that the embedded metrics score and compare on two cores, where none was measured."""
+"""Texts per second that the embedded metrics score and compare on two cores, if nothing was measured."""
 _NORMS = ("norms",)
 _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
     "table_3": (group_tables.table_3, ("gender_polarity",)),
@@ -53,22 +53,22 @@ _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]
     "figure_5": (partial(group_tables.sentiment_figure, "figure_5"), ("sentiment",)),
     "tests": (test_table, ("sentiment", "toxicity", "regard")),
 }
-"""The exhibits of texts, and the metrics each needs: no other is scored."""
+"""The exhibits built from texts, with the metrics each needs: no others are scored."""
 _COUNT_TABLE = "table_1"
-"""Drawn from the prompts alone."""
+"""The exhibit built from the prompts alone."""
 _CLAIMS = "claims"
 _OF_PEOPLE = ("table_8", "figure_6")
 EXHIBITS = (_COUNT_TABLE, *_BUILDERS, *_OF_PEOPLE, _CLAIMS)
 _REMARKS = (
-    "Wikipedia's sentences are the paper's human baseline, and not a fair one: some kinds of people write "
+    "Wikipedia's sentences are the paper's human baseline, but not a neutral one: some demographics write "
     "far more of it than others, and its own texts differ between groups much as those of models do "
     "(section 7).",
-    "Fascism is among the ideologies to see how extreme ideas are written of; negative texts about it are "
-    "not to be read as bias (section 3.1).",
+    "Fascism is included to show how models write about extreme ideologies; negative texts about it should "
+    "not be read as bias (section 3.1).",
     'Rows that begin with "paper" are as printed. They come from other models and other classifiers; only '
-    "Table 1 and, for WIKI, the unigram counts of Table 3 can be expected to agree to the digit.",
-    "The paper prints neither GPT-2's size nor how long its texts and CTRL's are: models that write forward "
-    "add 30 tokens here unless --max-new-tokens says otherwise, masked models the 15 that it prints.",
+    "Table 1 and, for WIKI, the unigram counts of Table 3 can be expected to match to the digit.",
+    "The paper states neither GPT-2's size nor the length of its texts and CTRL's: causal models generate "
+    "30 tokens here unless --max-new-tokens is given, masked models the 15 that it states.",
 )
 
 
@@ -78,14 +78,14 @@ class BoldReplication:
 
     suite: HumanSuite
     sources: tuple[PaperSource, ...]
-    """None where no requested exhibit needs texts."""
+    """Empty if no requested exhibit needs texts."""
     request: ReplicationRequest
     labels: pl.DataFrame | None = None
-    """What people said of texts, for Table 8 and Figure 6."""
+    """Human labels of texts, for Table 8 and Figure 6."""
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """What the numbers depend on."""
+        """Everything the numbers depend on."""
         return {
             "data": self.suite.info.digest,
             "sources": {source.name: _identity(source) for source in self.sources},
@@ -95,7 +95,7 @@ class BoldReplication:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The paper's metrics, each by the embedded default or by what the user put in its place."""
+        """The paper's metrics, each as the embedded default or as the user's replacement."""
         replacements = {spec.partition("=")[0]: spec for spec in self.request.metrics}
         unknown = sorted(set(replacements) - set(METRICS))
         if unknown:
@@ -107,9 +107,9 @@ class BoldReplication:
     @property
     def required_metrics(self) -> tuple[str, ...]:
         """The metrics that the requested exhibits need."""
-        wanted = self.request.exhibits
-        needed = {name for exhibit in wanted if exhibit in _BUILDERS for name in _BUILDERS[exhibit][1]}
-        return tuple(spec for spec in self.metrics if _CLAIMS in wanted or spec.partition("=")[0] in needed)
+        exhibits = self.request.exhibits
+        needed = {name for exhibit in exhibits if exhibit in _BUILDERS for name in _BUILDERS[exhibit][1]}
+        return tuple(spec for spec in self.metrics if _CLAIMS in exhibits or spec.partition("=")[0] in needed)
 
     def plan(self) -> Sequence[str]:
         """Sources, texts, exhibits and the estimated time."""
@@ -118,7 +118,7 @@ class BoldReplication:
         for source, prepared in zip(self.sources, audits, strict=True):
             planned = prepared.plan().lines
             lines += [f"{source.name}: {line}" for line in planned if line.startswith(("suite", "time"))]
-        lines += [self._scoring(audits)] if audits else ["texts   none are needed, and no model is run"]
+        lines += [self._scoring(audits)] if audits else ["texts   none needed, no model is run"]
         if self.sources and not self.request.full:
             lines.append(
                 f"subset  models continue {SUBSET:,} of 23,679 prompts, spread over the groups; --full: all"
@@ -126,7 +126,7 @@ class BoldReplication:
         return (*lines, f"writes  {', '.join(self._list_written())}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
-        """The exhibits asked for."""
+        """Build the requested exhibits."""
         runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
         parts = [read_texts(run, name, OUTPUTS).rename({"axis": "domain"}) for name, run in runs.items()]
         texts = pl.concat(parts) if parts else pl.DataFrame()
@@ -150,8 +150,8 @@ class BoldReplication:
         )
 
     def _list_written(self) -> tuple[str, ...]:
-        wanted = self.request.exhibits
-        return wanted if self.labels is not None else tuple(name for name in wanted if name not in _OF_PEOPLE)
+        left_out = _OF_PEOPLE if self.labels is None else ()
+        return tuple(name for name in self.request.exhibits if name not in left_out)
 
     def _scoring(self, audits: Sequence[audit.AuditJob]) -> str:
         texts = sum(len(job.parts[0].prompts[: job.settings.options["limit"]]) for job in audits)
@@ -159,7 +159,7 @@ class BoldReplication:
         if rate is None and not self.request.metrics:
             rate, how = DEFAULT_SCORING_RATE, "as measured on two cores"
         if rate is None:
-            return f"scoring {texts:,} texts, for a time that is not known before the first run here"
+            return f"scoring {texts:,} texts, in a time that is unknown before the first run here"
         return f"scoring {texts:,} texts, about {format_duration(texts / rate)} at {rate:,.0f} texts/s, {how}"
 
     def _audit(self, source: PaperSource, folder: Path) -> audit.AuditJob:
@@ -173,25 +173,25 @@ class BoldReplication:
         sizes = ", ".join(f"{name} {size:,}" for name, size in counts)
         return (
             f"Texts counted: {sizes}. Tests and claims use the {shared['prompt_id'].n_unique():,} prompts "
-            "that all of them have. A text that a model failed to write is in a table's total, in no share.",
+            "that all sources have. A failed generation counts in a table's total, but in no share.",
         )
 
 
 def prepare(request: ReplicationRequest) -> BoldReplication:
-    """The replication with BOLD found and checked, and every model loaded that is needed."""
+    """Locate and check BOLD, load the required models and return the replication."""
     execution = request.execution()
     labels = human_validation.read_labels(request.human) if request.human else None
     if labels is None and set(request.exhibits) <= set(_OF_PEOPLE):
         raise InputError(
-            f"{', '.join(request.exhibits)} was asked for without labels of people",
-            expected="a file of task, text and label",
-            fix="give it as --human FILE",
+            f"{', '.join(request.exhibits)} requested without human labels",
+            expected="a file with the columns task, text and label",
+            fix="pass it as --human FILE",
         )
-    data = request.data  # the folder of BOLD itself, or one that holds it as `bold`
+    data = request.data  # the folder of BOLD itself, or its parent
     data = data / "bold" if data and (data / "bold").is_dir() else data
     suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
     if not isinstance(suite, HumanSuite):
-        raise InputError(f"the suite {suite.info.name!r} brings no human texts", expected="bold")
+        raise InputError(f"the suite {suite.info.name!r} has no human texts", expected="bold")
     sources: tuple[PaperSource, ...] = ()
     if not set(request.exhibits) <= {_COUNT_TABLE, *_OF_PEOPLE}:
         sources = find_sources(suite, request)
@@ -205,31 +205,31 @@ def select_shared(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_sources(suite: HumanSuite, request: ReplicationRequest) -> tuple[PaperSource, ...]:
-    """The human sentences, all of them, and then every model; an error where two share a name.
+    """All human sentences, then every model; two sources with one name raise an error.
 
-    ``wikipedia`` among the models means the human sentences, and adds none: they are those of ``suite``.
+    The model ``wikipedia`` means the human sentences and adds no source: they come from ``suite``.
     """
-    people = PaperSource(suite.human_name, replay.HumanModel(suite))
+    humans = PaperSource(suite.human_name, replay.HumanModel(suite))
     specs = request.models or DEFAULT_MODELS
-    models = [source for spec in specs if spec != replay.NAME for source in _of_model(spec, request)]
-    refuse_twins([people.name, *(source.name for source in models)])
-    return (people, *models)
+    models = [source for spec in specs if spec != replay.NAME for source in _model_sources(spec, request)]
+    refuse_twins([humans.name, *(source.name for source in models)])
+    return (humans, *models)
 
 
-def _of_model(spec: str, request: ReplicationRequest) -> list[PaperSource]:
-    """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model is three, one a control code."""
+def _model_sources(spec: str, request: ReplicationRequest) -> list[PaperSource]:
+    """The sources of ``SPEC`` or ``NAME=SPEC``; a CTRL model gives three, one per control code."""
     name, _, rest = spec.rpartition("=")
     if rest.partition(":")[0] == replay.NAME:
         raise InputError(
-            f"{spec!r} names human sentences besides those of --data",
+            f"{spec!r} names human sentences other than those of --data",
             expected=f"{replay.NAME}: the sentences of --data, which are in every table anyway",
-            fix=f"name the folder with --data, and the model {replay.NAME}",
+            fix=f"pass the folder as --data, and {replay.NAME} as the model",
         )
     model, name = registry.create_model(rest, {}, request.execution()), name or rest
     limit: AuditOptions = {"limit": None if request.full else SUBSET}
     if _is_masked(model):
         return [PaperSource(name, model, {**limit, "preset": "bold-bert"})]
-    # The paper prints the length of masked models' texts alone.
+    # The paper states the text length of masked models only.
     forward: AuditOptions = {**limit, "max_new_tokens": request.options["max_new_tokens"]}
     if set(CONTROL_CODES) <= getattr(model, "control_codes", frozenset()):
         return [
@@ -240,7 +240,7 @@ def _of_model(spec: str, request: ReplicationRequest) -> list[PaperSource]:
 
 
 def _identity(source: PaperSource) -> Json:
-    """What the texts of a source depend on."""
+    """Everything the texts of a source depend on."""
     options = source.options
     return {
         **source.model.ref.identity(),
@@ -252,7 +252,7 @@ def _identity(source: PaperSource) -> Json:
 
 
 def _is_masked(model: Model) -> bool:
-    # Only here is torch needed: replayed texts do without it.
+    # Imported here because it needs torch, which replayed texts do not.
     try:
         from evenhand.models.local import MaskedModel
     except ImportError:

@@ -1,1 +1,1 @@
-"""Political bias (Liu et al. 2021): its tables and Figure 2, on any model, with every mitigation there is."""
+"""Political bias (Liu et al. 2021): its tables and Figure 2, for any model and every available mitigation."""

@@ -1,4 +1,4 @@
-"""The conditions of the paper's tables: the model as it is, and every mitigation that can be had here."""
+"""The conditions of the paper's tables: the unmodified model, and every available mitigation."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from evenhand.core.regular_files import read_text
 from evenhand.mitigations.calibration import SIGMA, CalibrationConfig, Mode
 
 BASELINE = "baseline"
-"""What the paper calls the model as it is."""
+"""The paper's name for the unmodified model."""
 EXTENDED_SIGMA = 0.4
-"""The divergence a token aims at in a second row of the mode ``embedding``: at the paper's 0.02 that mode
-changes little (ADR 20)."""
+"""The target divergence per token in a second row of the mode ``embedding``, which changes little at the
+paper's 0.02 (ADR 20)."""
 FILE = "calibrator.safetensors"
-"""The steering head, as `mitigations.calibrator` writes it; that file would load torch."""
+"""The file of the steering head from `mitigations.calibrator`, whose import would load torch."""
 CALIBRATOR, VECTORS = "calibrator", "neutral"
-"""Folders of ``--data``: what `evenhand train calibrator` and the neutral vectors' training wrote. Heads of
-several models stand in ``calibrator/NAME``, by the models' names."""
+"""Folders in ``--data`` with the output of `evenhand train calibrator` and of training the neutral vectors.
+Heads of several models are in ``calibrator/NAME``, by model name."""
 OPTION_VALUES: Final[Mapping[str, Mapping[Mode, tuple[float, ...]]]] = {
     "gamma": {"classifier": (0.5, 0.8, 1.0)},
     "sigma": {"embedding": (0.05, 0.1, 0.2, 0.4), "classifier": (0.02, 0.1, 0.2, 0.4)},
 }
-"""Option to mode to the values beside the mode's own."""
+"""Option to mode to values, in addition to the mode's own."""
 
 
 class ModelConditions(NamedTuple):
-    """The mitigations of a model, by the names of their conditions, and why others are missing."""
+    """The mitigations of a model, by condition name, and the reasons why others are missing."""
 
     conditions: Mapping[str, SweepCondition]
     missing: Mapping[str, str]
 
     @property
     def swept_mode(self) -> str | None:
-        """The mode whose strength is varied: the paper's is the classifier."""
+        """The mode whose strength is varied; in the paper it is the classifier."""
         return next((mode for mode in ("classifier", "embedding") if mode in self.conditions), None)
 
 
 def find_conditions(model: Model, data: Path | None, name: str) -> ModelConditions:
-    """Vanilla and the mitigations that apply to a model; each is tried, so that a refusal is known now."""
-    known = {entry.name for entry in registry.list_entries("mitigations")}
+    """Vanilla and the mitigations that apply to a model; each is applied once to detect errors early."""
+    installed = {entry.name for entry in registry.list_entries("mitigations")}
     conditions, missing = [SweepCondition(VANILLA)], {}
     for mode in ("naive", "in-glove", "embedding", "classifier"):
         family, options = MODES[mode].partition(":")[0], _files(mode, data, name)
-        if family not in known:
+        if family not in installed:
             missing[mode] = f"the mitigation {family} is not installed"
             continue
         try:
@@ -66,13 +66,13 @@ def find_conditions(model: Model, data: Path | None, name: str) -> ModelConditio
 
 
 def find_training_data(modes: ModelConditions) -> str | None:
-    """The training data of the head that steers, as its card names it; None without a head."""
+    """The training data of the steering head, from its card; None without a head."""
     if "classifier" not in modes.conditions:
         return None
     path = Path(str(modes.conditions["classifier"].options["calibrator"])) / "card.md"
     rows = read_text(path).splitlines() if path.is_file() else []
     data = (row.split("|")[2].strip() for row in rows if row.startswith("| data |"))
-    return next(data, "articles that are not named")
+    return next(data, "unnamed articles")
 
 
 def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
@@ -84,13 +84,13 @@ def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
 
 
 def find_head(data: Path | None, folder: str, name: str) -> Path | None:
-    """The steering head of a model in a folder of ``--data``, under the name of the model or alone."""
+    """The steering head of a model in a folder of ``--data``, by model name or directly."""
     heads = [data / folder / name, data / folder] if data else []
     return next((head for head in heads if (head / FILE).is_file()), None)
 
 
 class OptionValue(NamedTuple):
-    """A mode at one value of an option, and the condition that is."""
+    """A mode at one value of an option, and the name of that condition."""
 
     mode: Mode
     value: float
@@ -98,7 +98,7 @@ class OptionValue(NamedTuple):
 
 
 def list_option_values(option: str, modes: ModelConditions) -> list[OptionValue]:
-    """The values of an option for every mode a model has, the mode's own among them."""
+    """The values of an option for each mode of a model, including the mode's own value."""
     settings = list[OptionValue]()
     for mode, values in OPTION_VALUES[option].items():
         if mode in modes.conditions:
@@ -109,7 +109,7 @@ def list_option_values(option: str, modes: ModelConditions) -> list[OptionValue]
 
 
 def list_conditions(options: Sequence[str], modes: ModelConditions) -> list[SweepCondition]:
-    """What has to be written besides the modes themselves."""
+    """The conditions to generate in addition to the modes themselves."""
     return [
         SweepCondition(name, MODES[mode], {**modes.conditions[mode].options, option: value})
         for option in options

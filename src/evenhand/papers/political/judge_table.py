@@ -1,4 +1,4 @@
-"""The judge and its rivals (section 5): classifiers of articles, trained alike, in one table."""
+"""The judge and alternative classifiers (section 5), trained alike on articles, in one table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from evenhand.training.options import TrainOptions
 from evenhand.training.train import TrainingJob, prepare
 
 ARTICLES: Final = "articles"
-"""The folder of ``--data`` with what ``evenhand.training.articles prepare`` wrote."""
+"""The folder in ``--data`` with the output of ``evenhand.training.articles prepare``."""
 JUDGES: Final[Mapping[str, TrainOptions]] = {
     "TF-IDF, linear": {"preset": "political-linear"},
     "fastText-style": {"preset": "political-fasttext"},
@@ -39,7 +39,7 @@ PUBLISHED: Final[Mapping[str, TrainOptions]] = {
     "BERT": {"preset": "political-bert"},
     "XLNet": {"preset": "political-xlnet"},
 }
-"""With ``--full``: fetched from the Hub."""
+"""Added by ``--full``: downloaded from the Hub."""
 ALL: Final = "(all)"
 _FOLDER: Final = re.compile(r"[^\w]|_")
 _PRINTED: Final = {"source": "paper", "classifier": "XLNet", "outlet": ALL, "f1": 0.984}
@@ -47,14 +47,14 @@ _PRINTED: Final = {"source": "paper", "classifier": "XLNet", "outlet": ALL, "f1"
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """The trainings of one table, on the parts of a folder of articles."""
+    """The training jobs of the table, on the splits in a folder of articles."""
 
     folder: Path
     request: ReplicationRequest
 
     @classmethod
     def find(cls, request: ReplicationRequest) -> Judges | None:
-        """The articles of ``--data``; None where it has none."""
+        """Find the articles in ``--data``; None if there are none."""
         folder = request.data / ARTICLES if request.data else None
         if folder is None or not folder.is_dir():
             return None
@@ -68,11 +68,11 @@ class Judges:
         return cls(folder, request)
 
     def identity(self) -> Json:
-        """What the table depends on."""
+        """Everything the table depends on."""
         return {part: file_digest(self.folder / f"{part}.csv") for part in SHARES}
 
     def table(self, folder: Path, progress: Progress) -> Exhibit:
-        """Train what is not trained yet, and compare on the test articles."""
+        """Train the classifiers that are not trained yet, and compare all on the test articles."""
         runs = {}
         for name, options in self.names().items():
             out = folder / _FOLDER.sub("-", name.lower()).strip("-")
@@ -86,23 +86,23 @@ class Judges:
             rows += ({**own, "outlet": name, "f1": f1, "n": n} for name, (f1, n) in by_outlet)
         return Exhibit(
             id="judges",
-            title="The judge's rivals on articles none of them has met",
+            title="The judge and alternatives on unseen articles",
             frame=pl.DataFrame(rows, infer_schema_length=None),
             notes=(
-                "Macro-F1 over all articles, with an interval from resampling articles; by outlet it is F1 "
-                "of the outlet's own side. Trained on 70 % of the articles, the epoch chosen on 15 %, tested "
+                "Macro-F1 over all articles, with an interval from resampling articles; for an outlet, F1 of "
+                "the outlet's own side. Trained on 70 % of the articles, the epoch chosen on 15 %, tested "
                 "on 15 %; sides balanced, first 100 tokens, press names removed.",
-                "The paper's articles are not public: its 0.984 is on others, and prints no rival's.",
+                "The paper's articles are not public: its 0.984 is on others, without alternatives.",
             ),
             decimals=3,
         )
 
     def names(self) -> dict[str, TrainOptions]:
-        """Name in the table to how it is trained."""
+        """Name in the table to training options."""
         return {**JUDGES, **(PUBLISHED if self.request.full else {})}
 
     def _training(self, options: TrainOptions, out: Path) -> TrainingJob:
-        whole: TrainOptions = {
+        all_options: TrainOptions = {
             **options,
             "valid": self.folder / "valid.csv",
             "test": self.folder / "test.csv",
@@ -111,21 +111,21 @@ class Judges:
             "device": self.request.options["device"],
             "offline": self.request.options["offline"],
         }
-        return prepare("ideology", self.folder / "train.csv", **whole)
+        return prepare("ideology", self.folder / "train.csv", **all_options)
 
 
 FILE: Final = "mixtures.jsonl"
-"""In the folder of a planted variant; `training.planted` names it too, and would load torch."""
+"""A file of planted variants; `training.planted` defines it too, but importing that loads torch."""
 
 
 def mixture_files(specs: Mapping[str, str]) -> dict[str, Path]:
-    """The mixtures' texts of those models that are planted variants, by name."""
+    """The files of mixture texts of those models that are planted variants, by name."""
     files = {name: Path(spec) / FILE for name, spec in specs.items()}
     return {name: path for name, path in files.items() if path.is_file()}
 
 
 def mixtures_table(files: Mapping[str, Path], execution: Execution) -> Exhibit:
-    """The judge's mean for each lean, and how far that lies from the even mixture."""
+    """The judge's mean for each lean, and its difference from the even mixture."""
     rows = []
     for name, path in files.items():
         means = {lean: clustered_mean(values) for lean, values in judge_mixtures(path, execution).items()}
@@ -136,19 +136,19 @@ def mixtures_table(files: Mapping[str, Path], execution: Execution) -> Exhibit:
     columns = ["source", "lean", *(f"conservative{end}" for end in ("", "_low", "_high")), "shift", "n"]
     return Exhibit(
         id="mixtures",
-        title="How much was planted: the judge on the mixtures themselves",
+        title="Size of the planted bias: the judge on the mixtures themselves",
         frame=pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None),
         notes=(
-            "Texts of the two experts' mixtures, without any prompt. lean 0 is even, -0.5 the liberal expert "
-            "and 0.5 the conservative one; conservative is the judge's mean probability, with the interval "
-            "of as many independent texts; shift is how far it lies from that of the even mixture.",
+            "Texts from mixtures of the two experts, without a prompt. lean 0 is even, -0.5 the liberal "
+            "expert and 0.5 the conservative one; conservative is the judge's mean probability, with an "
+            "interval that assumes independent texts; shift is its difference from the even mixture.",
         ),
         decimals=3,
     )
 
 
 def judge_mixtures(path: Path, execution: Execution) -> dict[float, np.ndarray]:
-    """The judge's probabilities of the texts of each lean."""
+    """The judge's probabilities for the texts of each lean."""
     lines = [json.loads(line) for line in read_text(path).splitlines()]
     judge = registry.create_metric(JUDGE, {}, execution)
     assert isinstance(judge, Metric)

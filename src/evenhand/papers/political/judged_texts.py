@@ -1,4 +1,4 @@
-"""The texts of a run with the judge's labels, and the same judged together with their prompts."""
+"""The texts of a run with the judge's labels, scored alone and together with their prompts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FULL: Mapping[str, pl.DataType] = {"condition": pl.String(), **DISTANCES, "reads
 
 
 def read_judged_texts(run: Run) -> pl.DataFrame:
-    """``text`` and ``label`` of what was written after prompts that name no side."""
+    """``text`` and ``label`` of the completions of prompts that name no side."""
     prompts = read_prompt_rows(run.table("prompts"))
     indirect = [prompt.id for prompt in prompts if prompt.meta.get("kind") == "indirect"]
     texts = run.table("generations").filter(pl.col("prompt_id").is_in(indirect), pl.col("text") != "")
@@ -44,11 +44,11 @@ def read_judged_texts(run: Run) -> pl.DataFrame:
 
 
 def bias_changes(before: Run, after: Run, *, seed: int) -> pl.DataFrame:
-    """How much the bias beyond chance changed from one run to another."""
+    """The change in bias beyond chance from one run to another."""
     prompts = {prompt.id: prompt for prompt in read_prompt_rows(before.table("prompts"))}
-    wanted = next(iter(_distance_requests(before).values()))
+    request = next(iter(_distance_requests(before).values()))
     old, new = (_read_judged(run) for run in (before, after))
-    return distance_changes(old, new, wanted, prompts, seed=seed, level=0.95)
+    return distance_changes(old, new, request, prompts, seed=seed, level=0.95)
 
 
 def _read_judged(run: Run) -> JudgedTexts:
@@ -59,21 +59,21 @@ def _read_judged(run: Run) -> JudgedTexts:
 
 
 def _distance_requests(run: Run) -> dict[str, DistanceRequest]:
-    """The distances that each suite asks for."""
+    """The distances that each suite requests."""
     suites = run.manifest["suites"].items()
     return {name: DistanceRequest(info["distances"], info["sides"]) for name, info in suites}
 
 
 def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution) -> pl.DataFrame:
-    """The distances where the judge reads prompt and text together."""
+    """The distances when the judge reads prompt and text together."""
     judge = registry.create_metric(JUDGE, {"scope": "full"}, execution)
     assert isinstance(judge, Metric)
     prompts = {prompt.id: prompt for prompt in read_prompt_rows(run.table("prompts"))}
     texts = run.table("generations").drop_nulls("text")
     ids = texts["prompt_id"].to_list()
-    read = [Text(prompts[at].text + text) for at, text in zip(ids, texts["text"], strict=True)]
+    inputs = [Text(prompts[at].text + text) for at, text in zip(ids, texts["text"], strict=True)]
     # A missing score becomes NaN.
-    values = np.array([row[JUDGE].value for row in judge.score(read)], dtype=np.float64)
+    values = np.array([row[JUDGE].value for row in judge.score(inputs)], dtype=np.float64)
     quantity = Quantity(JUDGE, JUDGE, "mean", values, True)
     distances = distance_table(
         str(run.manifest["name"]),
@@ -91,7 +91,7 @@ class ConditionTables(NamedTuple):
     """The tables of one condition, or of several."""
 
     changes: pl.DataFrame
-    """How much bias changed from vanilla."""
+    """Changes in bias compared with vanilla."""
     full: pl.DataFrame
     """Distances of prompts and texts together."""
 
@@ -104,9 +104,9 @@ def measure_conditions(
     request: ReplicationRequest,
     progress: Progress,
 ) -> ConditionTables:
-    """What every run changes, and the whole texts of those that ``whole`` names.
+    """The bias changes of all runs, and full-text distances of the conditions in ``whole``.
 
-    The tables are kept in ``folder``: a second start reads them.
+    The tables are cached in ``folder``.
     """
     measure = partial(
         measure_condition,
@@ -130,7 +130,7 @@ def measure_condition(
     seed: int,
     execution: Execution,
 ) -> ConditionTables:
-    """The two tables of a condition; vanilla changes nothing."""
+    """The two tables of a condition; vanilla has no changes."""
     name, run, before = condition[0], Run.open(condition[1]), Run.open(vanilla)
     file, key = safe_file_name(name, "condition"), [*run_key(run), seed]
     changes, full = pl.DataFrame(schema=dict(CHANGES)), pl.DataFrame(schema=dict(FULL))

@@ -1,4 +1,4 @@
-"""Runs the paper: every model under every mode, then its tables and Figure 2."""
+"""Runs the replication: every model under every mode, then the tables and Figure 2."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CITATION = (
     "arXiv:2104.14795"
 )
 MEASURED_FOLDER = "measured"
-"""Folder of a source's n-gram models, prices, changes and speeds: a second start finds them."""
+"""Folder with a source's n-gram models, costs, changes and speeds, reused when a run is resumed."""
 EXHIBITS = (
     *("table_2", "table_3", "table_5", "table_6", "figure_2"),
     *("gamma", "sigma", "mixtures", "regard", "judges"),
@@ -72,41 +72,41 @@ _MODELLESS = ("table_6", "judges")
 """Exhibits that need no language model."""
 DEFAULT_MODELS = ("builtin",)
 PROMPTS, SAMPLES, TOKENS = 240, 1, 30
-"""The subset: so many prompts of each suite, spread over all options, with fewer and shorter texts than the
-paper's 10 of 100 tokens; about a quarter of an hour a model on a CPU core."""
+"""The subset: this many prompts of each suite, spread over all options, with fewer and shorter texts than the
+paper's 10 of 100 tokens; about a quarter of an hour per model on a CPU core."""
 _REMARKS = (
-    "A distance is never zero in a finite sample. Every one stands beside what chance gives where keywords "
-    "are dealt to options at random; bias is found where what is beyond it has an interval above 0 and p "
-    "corrected for the options is below 0.05. Two or three keywords are too few for an interval: p decides.",
-    "The judge that measures is never the classifier that steers, and must have learned from other articles: "
-    "python -m evenhand.training.articles unread writes those the embedded judge has not learned from.",
-    "The paper's news data are not public, and its scale of distances is not known: nothing here can be "
-    "expected to agree with its numbers to the digit.",
+    "A distance is never zero in a finite sample. Each is compared with its mean when keywords are assigned "
+    "to options at random; bias is found if the excess has an interval above 0 and p corrected for the "
+    "options is below 0.05. With two or three keywords there is no interval: p alone decides.",
+    "The judge is never the steering classifier, and the two must be trained on different articles: "
+    "python -m evenhand.training.articles unread writes those the embedded judge was not trained on.",
+    "The paper's news data are not public, and its scale of distances is unknown: no number here can be "
+    "expected to match the paper's to the digit.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoliticalSource(PaperSource):
-    """A model and the modes it can write in."""
+    """A model and the modes available for it."""
 
     spec: str
     modes: ModelConditions
 
 
 class SweepTables(NamedTuple):
-    """What was measured of models under all conditions, each table with the columns source and condition."""
+    """Measurements of all models and conditions; every table has the columns source and condition."""
 
     distances: pl.DataFrame
     changes: pl.DataFrame
     full: pl.DataFrame
-    """Distances of prompt and text together, in the modes alone."""
-    price: pl.DataFrame
-    paces: pl.DataFrame
+    """Distances of prompt and text together, for the modes only."""
+    costs: pl.DataFrame
+    speeds: pl.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
 class PoliticalReplication:
-    """A replication with its models loaded and its mitigations tried."""
+    """A replication with its models loaded and its mitigations checked."""
 
     sources: tuple[PoliticalSource, ...]
     request: ReplicationRequest
@@ -115,14 +115,14 @@ class PoliticalReplication:
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """What the numbers depend on."""
+        """Everything the numbers depend on."""
         return {
             "sources": {
                 source.name: {"model": source.model.ref.identity(), "modes": list(source.modes.conditions)}
                 for source in self.sources
             },
             "exhibits": list(self.request.exhibits),
-            # A study has no file of its own: the answers it has so far count.
+            # A study is a folder: its identity is the answers collected so far.
             "human": self._human(),
             "articles": self.judges.identity() if self.judges else None,
             "full": self.request.full,
@@ -137,24 +137,24 @@ class PoliticalReplication:
 
     def plan(self) -> Sequence[str]:
         """Sources, modes, texts and exhibits."""
-        lines = [] if self.sources else ["models  none: no table that needs one was asked for"]
+        lines = [] if self.sources else ["models  none: no requested table needs one"]
         for source in self.sources:
             study = self._study(source)
             texts = study.audit(study.conditions[0], Path(RUNS)).plan().lines[0]
             names = ", ".join(condition.name for condition in study.conditions)
             lines.append(f"{source.name}: {texts}; each under {names}")
-            lines += [f"without {mode}: {why}" for mode, why in source.modes.missing.items()]
+            lines += [f"without {mode}: {reason}" for mode, reason in source.modes.missing.items()]
         if "judges" in self._exhibits() and self.judges:
             lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
-        lacking = self._list_unavailable()
-        if missing := [name for name in self.request.exhibits if lacking.get(name)]:
-            lines.append(f"without {', '.join(missing)}: no model here has the mode, head or texts they need")
+        unavailable = self._list_unavailable()
+        if missing := [name for name in self.request.exhibits if unavailable.get(name)]:
+            lines.append(f"without {', '.join(missing)}: no model here has the required mode, head or texts")
         return (*lines, f"writes  {', '.join(self._exhibits()) or 'nothing'}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
-        """The exhibits asked for."""
+        """Build the requested exhibits."""
         exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder, progress)}
         names = tuple(source.name for source in self.sources)
         return Replication(
@@ -165,53 +165,53 @@ class PoliticalReplication:
             remarks=(*_REMARKS, *self._subset()),
             sources=names,
             warnings=tuple(
-                f"{source.name}, without {mode}: {why}"
+                f"{source.name}, without {mode}: {reason}"
                 for source in self.sources
-                for mode, why in source.modes.missing.items()
+                for mode, reason in source.modes.missing.items()
             ),
         )
 
     def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
-        wanted = self._exhibits()
-        if "table_6" in wanted and self.answers is not None:
+        requested = self._exhibits()
+        if "table_6" in requested and self.answers is not None:
             yield table_6(self.answers)
         if self.sources:
             runs = [
                 self._study(source).runs(folder / RUNS / source.folder, progress) for source in self.sources
             ]
             tables = [
-                self._measure(source, of, folder / RUNS / source.folder / MEASURED_FOLDER, progress)
-                for source, of in zip(self.sources, runs, strict=True)
+                self._measure(source, own, folder / RUNS / source.folder / MEASURED_FOLDER, progress)
+                for source, own in zip(self.sources, runs, strict=True)
             ]
             yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*tables, strict=True))))
-            if "figure_2" in wanted:
+            if "figure_2" in requested:
                 first = self.sources[0]
                 texts = {name: read_judged_texts(runs[0][name]) for name in first.modes.conditions}
                 yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
-        if "mixtures" in wanted:
+        if "mixtures" in requested:
             yield mixtures_table(mixture_files(self._specs()), self.request.execution())
-        if "regard" in wanted:
+        if "regard" in requested:
             yield self._regard(folder, progress)
-        if "judges" in wanted and self.judges:
+        if "judges" in requested and self.judges:
             yield self.judges.table(folder / RUNS / "judges", progress)
 
     def _build_model_exhibits(self, tables: SweepTables) -> Iterator[Exhibit]:
-        wanted, judge, changes = self._exhibits(), self._judge(), tables.changes
+        requested, judge, changes = self._exhibits(), self._judge(), tables.changes
         modes = {name for source in self.sources for name in source.modes.conditions}
-        continued = tables.distances.with_columns(reads=pl.lit("continuation"))
-        distances = pl.concat([continued.filter(pl.col("condition").is_in(modes)), tables.full])
-        if "table_2" in wanted:
+        continuations = tables.distances.with_columns(reads=pl.lit("continuation"))
+        distances = pl.concat([continuations.filter(pl.col("condition").is_in(modes)), tables.full])
+        if "table_2" in requested:
             yield table_2(distances, changes, judge)
-        if "table_3" in wanted:
+        if "table_3" in requested:
             curves = [_curve(source, tables) for source in self.sources if source.modes.swept_mode]
             swept = {source.name: source.modes.swept_mode or "none" for source in self.sources}
             yield table_3(pl.concat(curves), changes, swept, judge)
-        if "table_5" in wanted:
-            price = tables.price.filter(pl.col("condition").is_in([*modes, TRAINING]))
-            yield table_5(distances, changes, price, tables.paces, judge)
+        if "table_5" in requested:
+            costs = tables.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
+            yield table_5(distances, changes, costs, tables.speeds, judge)
         first = self.sources[0]
         for option in self._options_to_vary():
-            yield option_table(option, {first.name: first.modes}, continued, changes, tables.price, judge)
+            yield option_table(option, {first.name: first.modes}, continuations, changes, tables.costs, judge)
 
     def _measure(
         self, source: PoliticalSource, runs: Mapping[str, Run], folder: Path, progress: Progress
@@ -219,30 +219,30 @@ class PoliticalReplication:
         study, modes = self._study(source), source.modes.conditions
         whole = modes if "table_2" in self._exhibits() else ()
         tables = measure_conditions(runs, whole=whole, folder=folder, request=self.request, progress=progress)
-        price = study.compute_costs(runs, folder, source.spec, progress)
+        costs = study.compute_costs(runs, folder, source.spec, progress)
         schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
-        paces = [pl.DataFrame(schema=schema)]
+        speeds = [pl.DataFrame(schema=schema)]
         for condition in modes.values() if "table_5" in self._exhibits() else ():
-            # Timed while nothing else runs.
+            # Nothing else runs during the timing.
             def measure(condition: SweepCondition = condition) -> pl.DataFrame:
-                pace = (condition.name, study.measure_throughput(condition))
-                return pl.DataFrame([pace], schema=schema, orient="row")
+                row = (condition.name, study.measure_throughput(condition))
+                return pl.DataFrame([row], schema=schema, orient="row")
 
             key = run_key(runs[condition.name])
-            paces.append(cached_table(folder / "pace", condition.folder, key, measure))
-        measured = (join_distances(runs), *tables, price, pl.concat(paces))
+            speeds.append(cached_table(folder / "pace", condition.folder, key, measure))
+        measured = (join_distances(runs), *tables, costs, pl.concat(speeds))
         return SweepTables(
             *(table.insert_column(0, pl.lit(source.name).alias("source")) for table in measured)
         )
 
     def _regard(self, folder: Path, progress: Progress) -> Exhibit:
-        """The table of regard of the models that have a head for it."""
+        """The regard table of all models that have a regard head."""
         tables = []
         for source in self.sources:
             if head := find_head(self.request.data, HEADS_FOLDER, source.name):
                 study = regard_study(source.model, source.spec, head, self._options(), self.request.jobs)
-                inside = folder / RUNS / source.folder / "regard"
-                tables.append(regard_changes(study, source.name, inside, progress))
+                own_folder = folder / RUNS / source.folder / "regard"
+                tables.append(regard_changes(study, source.name, own_folder, progress))
         return regard_table(pl.concat(tables))
 
     def _study(self, source: PoliticalSource) -> MitigationSweep:
@@ -270,11 +270,11 @@ class PoliticalReplication:
         }
 
     def _exhibits(self) -> tuple[str, ...]:
-        lacking = {"table_6": self.answers is None, "judges": self.judges is None, **self._list_unavailable()}
-        return tuple(name for name in self.request.exhibits if not lacking.get(name, False))
+        missing = {"table_6": self.answers is None, "judges": self.judges is None, **self._list_unavailable()}
+        return tuple(name for name in self.request.exhibits if not missing.get(name, False))
 
     def _list_unavailable(self) -> dict[str, bool]:
-        """Whether no model has what an exhibit needs: a mode, a head, or texts of mixtures."""
+        """Whether an exhibit is unavailable because no model has the required mode, head or mixture texts."""
         if not self.sources:
             return {}
         return {
@@ -288,23 +288,23 @@ class PoliticalReplication:
         return {source.name: source.spec for source in self.sources}
 
     def _options_to_vary(self) -> list[str]:
-        """The options that are varied: on the first model, as Figure 2 is of it."""
+        """The options to vary, on the first model only, like Figure 2."""
         return [name for name in self._exhibits() if name in OPTION_VALUES]
 
     def _judge(self) -> str:
-        """What measures, and what the heads that steer have learned from."""
+        """A note on the judge and the training data of the steering heads."""
         heads = {source.name: find_training_data(source.modes) for source in self.sources}
-        learned = [f"that of {name} has learned from {data}" for name, data in heads.items() if data]
-        return JUDGE + (f" The heads that steer: {'; '.join(learned)}." if learned else "")
+        trained = [f"that of {name} on {data}" for name, data in heads.items() if data]
+        return JUDGE + (f" Training data of the steering heads: {'; '.join(trained)}." if trained else "")
 
     def _subset(self) -> Sequence[str]:
         if self.request.full or not self.sources:
             return ()
-        return (f"A subset: {_subset()}. --full takes all prompts, and the paper's 10 texts of 100 tokens.",)
+        return (f"A subset: {_subset()}. --full uses all prompts, with the paper's 10 texts of 100 tokens.",)
 
 
 def prepare(request: ReplicationRequest) -> PoliticalReplication:
-    """The replication with every model loaded and every mitigation tried on it."""
+    """Load every model, check every mitigation on it and return the replication."""
     execution = request.execution()
     is_needed = any(name not in _MODELLESS for name in request.exhibits)
     specs = request.named_specs(*DEFAULT_MODELS) if is_needed else []
@@ -320,19 +320,19 @@ def prepare(request: ReplicationRequest) -> PoliticalReplication:
 
 
 def _sweep(source: PoliticalSource) -> Sequence[SweepCondition]:
-    """The swept mode of a source at every strength."""
+    """The conditions of a source's swept mode at all strengths."""
     mode = source.modes.swept_mode
     return sweep_conditions(mode, STRENGTHS, source.modes.conditions[mode].options)[1:] if mode else ()
 
 
 def _curve(source: PoliticalSource, tables: SweepTables) -> pl.DataFrame:
-    """Overall bias and perplexity by the strength of a source's swept mode."""
+    """Overall bias and perplexity by strength of a source's swept mode."""
     swept = {condition.name: at for at, condition in zip(STRENGTHS, _sweep(source), strict=True)}
     strengths = {VANILLA: 0.0, **swept, source.modes.swept_mode or "": CalibrationConfig().strength}
     is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
-    curve = tradeoff_curve(tables.distances.filter(is_shown), tables.price.filter(is_shown), strengths)
+    curve = tradeoff_curve(tables.distances.filter(is_shown), tables.costs.filter(is_shown), strengths)
     return curve.select(pl.lit(source.name).alias("source"), pl.all())
 
 
 def _subset() -> str:
-    return f"{PROMPTS} prompts of each suite, {SAMPLES} text(s) of {TOKENS} tokens a prompt"
+    return f"{PROMPTS} prompts of each suite, {SAMPLES} text(s) of {TOKENS} tokens per prompt"

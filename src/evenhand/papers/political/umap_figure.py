@@ -1,4 +1,4 @@
-"""Figure 2: where texts of either side lie, before and after ideology training, and under two modes."""
+"""Figure 2: projected texts of both sides, before and after ideology training, and under two modes."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from evenhand.text.word_tokens import split_words
 from evenhand.text.word_vectors import load_embedded_vectors
 
 MOST = 1_000
-"""Texts of a panel."""
+"""Maximum number of texts per panel."""
 COLOURS = {"liberal": "#1d5bb8", "conservative": "#ad4706"}
 NO_UMAP = "umap-learn is not installed: pip install 'evenhand[viz]'"
 LEAST = 10
-"""Texts below which a panel is not projected."""
+"""Panels with fewer texts are not projected."""
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 
 def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Execution, seed: int) -> Exhibit:
     """The four panels of one source, from ``text`` and ``label`` of its indirect texts by condition."""
     judge = partial(_judge_vectors, execution=execution)
-    readers: tuple[tuple[str, str, Callable[[Sequence[str]], Matrix]], ...] = (
+    panel_specs: tuple[tuple[str, str, Callable[[Sequence[str]], Matrix]], ...] = (
         ("(a) baseline, word vectors", VANILLA, _word_vectors),
         ("(b) baseline, judge", VANILLA, judge),
         ("(c) embedding, judge", "embedding", judge),
         ("(d) classifier, judge", "classifier", judge),
     )
-    panels = [_panel(name, texts[mode], read, seed) for name, mode, read in readers if mode in texts]
+    panels = [_panel(name, texts[mode], embed, seed) for name, mode, embed in panel_specs if mode in texts]
     titles = [_title(panel) for panel in panels]
     frame = pl.concat(panels)
     is_small = all(panel.height < LEAST for panel in panels)
-    why = f"fewer than {LEAST} texts a panel" if is_small else NO_UMAP
+    reason = f"fewer than {LEAST} texts per panel" if is_small else NO_UMAP
     missing = (mode for mode in ("embedding", "classifier") if mode not in texts)
     return Exhibit(
         id="figure_2",
@@ -51,24 +51,24 @@ def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Executio
         svg=_draw(panels, titles),
         alt="; ".join(titles),
         notes=(
-            "Silhouettes are taken before the projection, between the two sides the judge gives the texts: 0 "
-            "is mixed, 1 apart. (a) is the mean of word vectors that know no ideology; (b) to (d) show what "
-            "the judge's ideology head reads.",
-            *((f"Not drawn: {why}.",) if frame["x"].is_null().all() else ()),
-            *(f"The panel of mode {mode} is missing: the mode is." for mode in missing),
+            "Silhouettes are computed before the projection, between the two sides predicted by the judge: 0 "
+            "is mixed, 1 separated. (a) uses the mean of general word vectors; (b) to (d) use the input of "
+            "the judge's ideology head.",
+            *((f"Not drawn: {reason}.",) if frame["x"].is_null().all() else ()),
+            *(f"The panel of mode {mode} is missing because the mode is." for mode in missing),
         ),
     )
 
 
 def _panel(
-    name: str, texts: pl.DataFrame, read: Callable[[Sequence[str]], Matrix], seed: int
+    name: str, texts: pl.DataFrame, embed: Callable[[Sequence[str]], Matrix], seed: int
 ) -> pl.DataFrame:
-    """The side of each text of a panel, where it lies, and how far the sides lie apart.
+    """The side and coordinates of each text of a panel, and the silhouette of the sides.
 
-    Places are missing without umap-learn, or with too few texts; the silhouette where there is one side.
+    Coordinates are missing without umap-learn or with too few texts; the silhouette with only one side.
     """
     sample = texts[np.sort(make_generator(seed, "figure_2").permutation(texts.height)[:MOST])]
-    vectors, sides = read(sample["text"].to_list()), sample["label"].to_list()
+    vectors, sides = embed(sample["text"].to_list()), sample["label"].to_list()
     x, y = _umap(vectors, seed)
     columns = {"panel": name, "side": sides, "x": x, "y": y, "silhouette": silhouette(vectors, sides)}
     kinds = {"panel": pl.String, "side": pl.String, **dict.fromkeys(("x", "y", "silhouette"), pl.Float64)}
@@ -77,8 +77,8 @@ def _panel(
 
 def _title(panel: pl.DataFrame) -> str:
     """The name of a panel with its silhouette, from -1 to 1."""
-    name, apart = panel.select("panel", "silhouette").row(0)
-    return f"{name}: silhouette {'not known' if apart is None else f'{apart:.2f}'}"
+    name, score = panel.select("panel", "silhouette").row(0)
+    return f"{name}: silhouette {'unknown' if score is None else f'{score:.2f}'}"
 
 
 def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
@@ -94,16 +94,16 @@ def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:
     own = sums[at, codes] / (sizes[codes] - 1)
     others = sums / sizes
     others[at, codes] = np.inf
-    near = others.min(axis=1)
-    largest = np.maximum(own, near)
-    return float(np.mean(np.divide(near - own, largest, out=np.zeros_like(own), where=largest > 0)))
+    nearest = others.min(axis=1)
+    largest = np.maximum(own, nearest)
+    return float(np.mean(np.divide(nearest - own, largest, out=np.zeros_like(own), where=largest > 0)))
 
 
 def _word_vectors(texts: Sequence[str]) -> Matrix:
     vectors = load_embedded_vectors()
-    places = [[place for word in split_words(text) if (place := vectors.find(word)) >= 0] for text in texts]
+    indices = [[index for word in split_words(text) if (index := vectors.find(word)) >= 0] for text in texts]
     empty = np.zeros(vectors.matrix.shape[1], dtype=np.float32)
-    means = [vectors.matrix[rows].mean(axis=0) if rows else empty for rows in places]
+    means = [vectors.matrix[rows].mean(axis=0) if rows else empty for rows in indices]
     return np.stack(means).astype(np.float32)
 
 
@@ -114,11 +114,11 @@ def _judge_vectors(texts: Sequence[str], execution: Execution) -> Matrix:
 
 
 def _umap(vectors: Matrix, seed: int) -> tuple[npt.NDArray[np.float64] | None, ...]:
-    """Two coordinates of every text, or none."""
+    """Two coordinates for each text, or None."""
     if len(vectors) < LEAST:
         return None, None
     with warnings.catch_warnings():
-        # umap-learn warns of what it was not built with; nothing of it is used here.
+        # umap-learn warns about missing optional features, which are not used here.
         warnings.simplefilter("ignore")
         try:
             from umap import UMAP
@@ -130,16 +130,16 @@ def _umap(vectors: Matrix, seed: int) -> tuple[npt.NDArray[np.float64] | None, .
 
 
 def _draw(panels: Sequence[pl.DataFrame], titles: Sequence[str]) -> str:
-    spare = [""] * (4 - len(panels))
-    with open_canvas([*titles, *spare], columns=2, width=4.5, height=4.0) as (canvas, axes):
+    unused = [""] * (4 - len(panels))
+    with open_canvas([*titles, *unused], columns=2, width=4.5, height=4.0) as (canvas, axes):
         for axis in axes:
             axis.set_xticks([])
             axis.set_yticks([])
         for axis, panel in zip(axes, panels, strict=False):
             for side, colour in COLOURS.items():
-                places = panel.filter(pl.col("side") == side).drop_nulls("x")
+                points = panel.filter(pl.col("side") == side).drop_nulls("x")
                 if panel["x"].count():
-                    axis.scatter(places["x"], places["y"], s=5, color=colour, label=side, alpha=0.6)
+                    axis.scatter(points["x"], points["y"], s=5, color=colour, label=side, alpha=0.6)
         if panels[0]["x"].count():
             axes[0].legend(fontsize=8)
         return to_svg(canvas)

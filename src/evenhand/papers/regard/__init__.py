@@ -1,1 +1,1 @@
-"""Regard (Sheng et al. 2019): its tables, figures and claims, on any model and anybody's labels."""
+"""Regard (Sheng et al. 2019): its tables, figures and claims, for any model and any human labels."""

@@ -1,4 +1,4 @@
-"""Table 4, how many texts have which label, and Table 5, how sentiment and regard go together."""
+"""Table 4, the number of texts by label, and Table 5, the correlation of sentiment and regard."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Codes = Mapping[str, int]
 
 
 def table_4(published: RegardRelease) -> Exhibit:
-    """Texts by part and majority label of regard."""
+    """Number of texts by part and majority label of regard."""
     counts = Counter(published.annotations("regard").select("part", "label").iter_rows())
     ours = {part: tuple(counts[part, label] for label in LABELS) for part in PARTS}
     rows = [
@@ -45,7 +45,7 @@ def table_4(published: RegardRelease) -> Exhibit:
 
 
 def table_5(published: RegardRelease, seed: int) -> Exhibit:
-    """Spearman's rho by context; ``both`` is the mean of the contexts as printed, ``pooled`` is over all."""
+    """Spearman's rho by context; ``both`` is the mean over contexts (as printed), ``pooled`` is over all."""
     rows: list[dict[str, object]] = [
         {"source": PAPER, "datasets": name, **dict(zip(_PRINTED_COLUMNS, cells, strict=True))}
         for name, cells in PRINTED_5.items()
@@ -59,18 +59,18 @@ def table_5(published: RegardRelease, seed: int) -> Exhibit:
         row["both"] = None if respect is None or occupation is None else (respect + occupation) / 2
         rows.append(row)
     notes = (
-        "The first row is over the texts that stand in both sets; a text that stands in one set twice "
-        "counts once. The printed figure of both is the mean of the contexts, not the pooled correlation.",
-        f"VADER 3.3.2 at +-{CUT:g} on the masked text; the paper's version is not stated and gives other "
-        "values, so only the first row can be expected to agree to the digit.",
-        "Intervals resample templates: ten clusters in all, five a context.",
+        "The first row is over the texts in both sets; a text that occurs twice in one set counts once. "
+        "The printed value for both is the mean of the contexts, not the pooled correlation.",
+        f"VADER 3.3.2 at +-{CUT:g} on the masked text; the paper does not state its version, which gives "
+        "other values, so only the first row can be expected to match to the digit.",
+        "Intervals resample templates: ten clusters in all, five per context.",
     )
     return Exhibit("table_5", "Spearman's correlation", pl.DataFrame(rows, infer_schema_length=None), notes)
 
 
 @cache
 def correlations(published: RegardRelease, seed: int) -> dict[str, dict[str, Estimate]]:
-    """For each row of Table 5 rho in each context and ``pooled``, with intervals over templates."""
+    """Rho for each row of Table 5 by context and ``pooled``, with intervals over templates."""
     sentiment, regard = (
         {text: LABELS.index(label) for _, label, text in published.annotations(metric).iter_rows()}
         for metric in ("sentiment", "regard")
@@ -88,16 +88,16 @@ def _rho(first: Codes, second: Codes, seed: int) -> dict[str, Estimate]:
     shared = {text: suite.find_template(text) for text in second if text in first}
     estimates = {}
     for name in ("respect", "occupation", "pooled"):
-        of = [text for text, place in shared.items() if name in ("pooled", place.rpartition("-")[0])]
-        ranked, other = ([codes[text] for text in of] for codes in (first, second))
-        templates = [shared[text] for text in of]
-        estimates[name] = spearman(ranked, other, templates, rng=seed, resamples=RESAMPLES)
+        texts = [text for text, place in shared.items() if name in ("pooled", place.rpartition("-")[0])]
+        x, y = ([codes[text] for text in texts] for codes in (first, second))
+        templates = [shared[text] for text in texts]
+        estimates[name] = spearman(x, y, templates, rng=seed, resamples=RESAMPLES)
     return estimates
 
 
 _IS_LABELLED: Final = pl.col("regard").is_in(LABELS) & pl.col("sentiment").is_in(LABELS)
 SHOWN: Final = 25
-"""Texts per source, context and direction."""
+"""Maximum number of texts per source, context and direction."""
 _SHOWN: Final = (
     *("source", "context", "axis", "group"),
     *("regard", "sentiment", "regard_value", "sentiment_value", "text"),
@@ -105,7 +105,7 @@ _SHOWN: Final = (
 
 
 def table_agreement(texts: pl.DataFrame) -> Exhibit:
-    """Texts by context, regard and sentiment, with their share of the context's texts that have both."""
+    """Texts by context, regard and sentiment, with their share of the context's texts with both labels."""
     known = texts.filter(_IS_LABELLED)
     keys = ["source", "context"]
     counts = known.group_by(*keys, "regard", "sentiment").len("texts")
@@ -114,14 +114,14 @@ def table_agreement(texts: pl.DataFrame) -> Exhibit:
     )
     frame = shares.sort(*keys, "regard", "sentiment")
     notes = (
-        f"{texts.height - known.height:,} of {texts.height:,} texts are not counted: their regard is other, "
+        f"{texts.height - known.height:,} of {texts.height:,} texts are not counted: their regard is `other` "
         "or one of the two labels is missing.",
     )
     return Exhibit("table_agreement", "Regard against sentiment", frame, notes)
 
 
 def table_disagreements(texts: pl.DataFrame) -> Exhibit:
-    """Texts of positive sentiment and negative regard or the reverse, the most decided first."""
+    """Texts with positive sentiment and negative regard or the reverse, largest difference first."""
     known = texts.filter(
         _IS_LABELLED,
         pl.col("regard") != pl.col("sentiment"),
@@ -138,9 +138,7 @@ def table_disagreements(texts: pl.DataFrame) -> Exhibit:
         .sort("source", "context", "regard", maintain_order=True)
         .select(_SHOWN)
     )
-    notes = (
-        f"At most {SHOWN} texts a source, context and direction, the largest distance of the scores first.",
-    )
+    notes = (f"At most {SHOWN} texts per source, context and direction, the largest score difference first.",)
     return Exhibit(
-        "table_disagreements", "Where regard and sentiment point apart", frame, notes, is_offensive=True
+        "table_disagreements", "Where regard and sentiment disagree", frame, notes, is_offensive=True
     )

@@ -1,4 +1,4 @@
-"""The numbers and statements of the paper's text beside ours."""
+"""The numbers and statements of the paper's text, compared with ours."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from evenhand.papers.regard.released_data import GPT2_SAMPLES, LM1B_SAMPLES, Reg
 from evenhand.papers.regard.share_figure import LEVEL
 from evenhand.papers.replication_pages import PaperClaim
 
-_NO_RATINGS = "the single ratings were not released; give your own with --human"
+_NO_RATINGS = "the individual ratings were not released; pass your own with --human"
 _MORE_NEGATIVE = {"respect": ("Black", "man", "gay"), "occupation": ("Black", "woman", "gay")}
-"""Section 5: who GPT-2 writes of more negatively, by context."""
+"""Section 5: the groups with more negative regard in GPT-2's texts, by context."""
 _AGREEMENT = (
     ("fleiss_kappa", "all", "sentiment", "0.50"),
     ("fleiss_kappa", "all", "regard", "0.49"),
@@ -30,7 +30,7 @@ _RIVALS = ("LSTM, random", "LSTM, pretrained", "VADER", "TextBlob")
 
 
 def agreement_claims(estimates: Sequence[AgreementEstimate]) -> Iterator[PaperClaim]:
-    """Section 4: how far annotators agree; ours from the table of single ratings where one was given."""
+    """Section 4: agreement between annotators; ours is from the table of individual ratings, if given."""
     known = {(row.statistic, row.categories, row.question): row.estimate for row in estimates}
     source = "your annotations" if estimates else ""
     for statistic, categories, question, number in _AGREEMENT:
@@ -41,18 +41,18 @@ def agreement_claims(estimates: Sequence[AgreementEstimate]) -> Iterator[PaperCl
 
 
 def annotation_claims(published: RegardRelease, seed: int) -> Iterator[PaperClaim]:
-    """Section 4: the kept texts, and that sentiment is the better proxy where respect is spoken of."""
+    """Section 4: the number of kept texts; sentiment is the better proxy in respect contexts."""
     texts = published.annotations("regard")
     rho = correlations(published, seed)["sentiment ann. vs. regard ann."]
     claim, distinct = "texts whose majority is an original category", texts["text"].n_unique()
     yield PaperClaim("4", claim, "302", str(texts.height), "annotations", f"{distinct} different texts")
-    claim = "sentiment goes with regard more closely in respect than in occupation contexts"
+    claim = "sentiment correlates with regard more strongly in respect than in occupation contexts"
     ours = f"{_format_estimate(rho['respect'])} against {_format_estimate(rho['occupation'])}"
     yield PaperClaim("4", claim, "0.95 against 0.70", ours, "annotations")
 
 
 def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
-    """Section 4 and footnote 9: the transformer against the rest, and by context."""
+    """Section 4 and footnote 9: the transformer against the other models, and by context."""
     test = accuracies.filter(pl.col("source") != "paper", pl.col("part") == "test")
     transformers = test.filter(pl.col("classifier").str.starts_with("transformer"))
     if transformers.is_empty():
@@ -67,7 +67,7 @@ def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
     gap = 100 * (own["accuracy"] - best["accuracy"])
     yield PaperClaim(
         "4",
-        "the transformer is right more often than every other model on test texts, by",
+        "the transformer's test accuracy exceeds every other model's by",
         "more than 20 points",
         f"{gap:+.0f} points ({_accuracy(own)} against {_accuracy(best)} of {best['classifier']})",
         name,
@@ -79,12 +79,12 @@ def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
 
 
 def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
-    """Section 5: who is written of more negatively by GPT-2, and whether LM-1B is less so."""
+    """Section 5: the groups with more negative regard from GPT-2, and whether LM-1B differs less."""
     negative = gaps.filter(pl.col("metric") == "regard", pl.col("output") == "negative")
-    turned = negative.with_columns(
+    mirrored = negative.with_columns(
         -pl.col("gap"), group="baseline", baseline="group", low=-pl.col("high"), high=-pl.col("low")
     )
-    known = pl.concat([negative.with_row_index(), turned.with_row_index()]).drop_nulls("gap").sort("index")
+    known = pl.concat([negative.with_row_index(), mirrored.with_row_index()]).drop_nulls("gap").sort("index")
     for context, groups in _MORE_NEGATIVE.items():
         for group in groups:
             for row in known.filter(context=context, group=group).iter_rows(named=True):
@@ -101,7 +101,7 @@ def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
         "as stated, no number",
         lm1b and f"{lm1b} against {gpt2}",
         "mean absolute gap of negative regard",
-        "" if lm1b else "LM-1B's samples were not released: put lm1b_samples.tsv beside the rest",
+        "" if lm1b else "LM-1B's samples were not released: put lm1b_samples.tsv next to the other files",
     )
 
 
@@ -119,21 +119,21 @@ def _more_negative(row: dict[str, Any]) -> PaperClaim:
 
 
 def describe_gap(low: float, high: float, p: float | None) -> str:
-    """Nothing where a gap is above 0 after correction, else why the paper's statement is not found again."""
+    """An empty text if a gap is significant after correction, else why the statement is not reproduced."""
     if low > 0:
         return "" if p is not None and p < LEVEL else "not after correction for the number of tests"
-    return "the interval holds zero" if high > 0 else "the opposite"
+    return "the interval includes zero" if high > 0 else "the opposite"
 
 
 def summarise_claims(claims: Sequence[PaperClaim]) -> tuple[str, ...]:
-    """For each source how many of the paper's statements on more negative regard are found again."""
+    """For each source the number of the paper's statements on more negative regard that are reproduced."""
     remarks: dict[str, list[str]] = {}
     for claim in claims:
         if claim.claim.startswith(_STATED):
             remarks.setdefault(claim.source, []).append(claim.remark)
     return tuple(
-        f"{source}: of the paper's {len(own)} statements on who is written of with more negative regard, "
-        f"{own.count('')} are found again after correction; the rest stand under Claims."
+        f"{source}: of the paper's {len(own)} statements on groups with more negative regard, "
+        f"{own.count('')} are reproduced after correction; the others are under Claims."
         for source, own in remarks.items()
     )
 

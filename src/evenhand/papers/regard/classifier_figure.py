@@ -1,4 +1,4 @@
-"""Figure 1: how often classifiers of regard are right, on average over seeded runs."""
+"""Figure 1: accuracy of regard classifiers, averaged over seeded runs."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ CLASSIFIERS: Final = {
 }
 EMBEDDED: Final = "embedded regard metric"
 PRINTED: Final = {"respect": 0.78, "occupation": 0.79}
-"""Footnote 9: BERT's accuracy by context; whether on dev or test is not said. The bars print no numbers."""
+"""Footnote 9: BERT's accuracy by context, on dev or test (not stated). The bars have no numbers."""
 _COLUMNS: Final = ("part", "context", "texts", "runs", "accuracy", "low", "high", "sd_over_runs")
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTrainings:
-    """The classifiers of Figure 1, ready to be trained."""
+    """The training jobs of the classifiers in Figure 1."""
 
     published: RegardRelease
     request: ReplicationRequest
 
     def names(self) -> dict[str, str]:
-        """Name in the figure to backbone; with ``--full`` the paper's BERT, which is fetched from the Hub."""
+        """Name in the figure to backbone; ``--full`` adds the paper's BERT, downloaded from the Hub."""
         return CLASSIFIERS | ({"transformer (BERT)": BERT} if self.request.full else {})
 
     def check(self) -> None:
-        """An error where the annotations cannot be learned from, before anything is computed."""
+        """Raise an error early if the annotations are unusable for training."""
         self._training(ANALYSERS[0], Path())
 
     def figure(self, folder: Path, progress: Progress) -> Exhibit:
-        """Train what is not trained yet, and draw."""
+        """Train the classifiers that are not trained yet, and draw the figure."""
         tables, notes = [], []
         for name, backbone in self.names().items():
             try:
@@ -66,7 +66,7 @@ class FigureTrainings:
             except MissingLibraryError as error:
                 notes.append(f"{name} is left out: {error.problem}.")
                 continue
-            # One run, or several of different seeds.
+            # One run, or several with different seeds.
             runs = sorted(trained.folder.glob("seed-*")) or [trained.folder]
             tables.append(_accuracies(name, [read_predictions(run / PREDICTIONS_FILE) for run in runs]))
         tables.append(_accuracies(EMBEDDED, [self._embedded_predictions()]))
@@ -76,18 +76,18 @@ class FigureTrainings:
         ]
         frame = pl.concat([pl.DataFrame(published), *tables], how="diagonal_relaxed")
         notes += [
-            f"Trained on the 212 published texts, {RUNS} seeded runs each; VADER and TextBlob learn nothing. "
-            "The interval is over texts, the runs of a text being one observation: 30 test texts leave it "
-            "wide.",
-            "The embedded metric never saw the published annotations as training data, but choices about it "
-            "were made with them in view: see its card.",
+            f"Trained on the 212 published texts, {RUNS} seeded runs each; VADER and TextBlob are not "
+            "trained. The interval is over texts, the runs of a text being one observation: with 30 test "
+            "texts it is wide.",
+            "The embedded metric was not trained on the published annotations, but they informed choices in "
+            "its design: see its card.",
             "The vote of three is ours, not the paper's. The paper prints BERT's accuracy in words only.",
         ]
         texts = self.published.annotations("regard")
         known = texts.filter(part="train")["text"]
         repeated = texts.filter(pl.col("part") != "train", pl.col("text").is_in(known.implode())).height
         if repeated:
-            notes.append(f"Dev and test texts that stand among the training texts word for word: {repeated}.")
+            notes.append(f"Dev and test texts that occur verbatim in the training texts: {repeated}.")
         alt = "Accuracy of regard classifiers on development and test texts, with intervals"
         title = "Accuracy of regard classifiers"
         return Exhibit("figure_1", title, frame, tuple(notes), svg=_draw(frame), alt=alt)

@@ -1,4 +1,4 @@
-"""The data of the study: annotations in three parts and GPT-2's samples, as audited texts are laid out."""
+"""The study's data: annotations in three parts and GPT-2's samples, in the layout of audited texts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LABELS: Final = ("negative", "neutral", "positive")
 GPT2_SAMPLES: Final = "GPT-2 samples"
 LM1B_SAMPLES: Final = "LM-1B samples"
 SAMPLES: Final = {GPT2_SAMPLES: "gpt2_samples.tsv", LM1B_SAMPLES: "lm1b_samples.tsv"}
-"""Sources of Figure 2 by the names their files have beside the annotations; LM-1B's were not released."""
+"""Sources of Figure 2 and their file names next to the annotations; LM-1B's samples were not released."""
 ANNOTATED: Final = "annotated"
-"""The source of texts whose labels people gave: row (3) of Figure 2."""
+"""The source of human-labelled texts: row (3) of Figure 2."""
 COLUMNS: Final = (
     *("source", "context", "axis", "group", "cluster", "prompt", "text"),
     *("regard", "sentiment", "regard_value", "sentiment_value"),
@@ -48,7 +48,7 @@ class RegardRelease:
 
     @classmethod
     def find(cls, data: Path) -> RegardRelease:
-        """The release in a folder, or in its folder ``regard``; an error names the first file it lacks.
+        """Find the release in a folder or its subfolder ``regard``; the first missing file raises an error.
 
         Every file is read once, so that a damaged one is reported before anything is computed.
         """
@@ -58,7 +58,7 @@ class RegardRelease:
                 raise InputError(
                     f"{folder} has no {name}",
                     expected="the folder of the study's files: regard_train.tsv, sentiment_train.tsv ...",
-                    fix="name it with --data; the study's authors publish the files as `nlg-bias`",
+                    fix="pass it with --data; the study's authors publish the files as `nlg-bias`",
                 )
         release = cls(folder)
         for metric in METRICS:
@@ -67,7 +67,7 @@ class RegardRelease:
         return release
 
     def annotations(self, metric: str) -> pl.DataFrame:
-        """``part, label, text`` of every annotated text, in the files' order."""
+        """``part, label, text`` of every annotated text, in file order."""
         rows = []
         for part in PARTS:
             for line in filter(None, read_lines(self.folder / f"{metric}_{part}.tsv")):
@@ -76,18 +76,18 @@ class RegardRelease:
                     raise InputError(
                         f"{metric}_{part}.tsv has the label {label!r} and the text {text!r}",
                         expected="-1, 0 or 1, a tab, the text",
-                        fix="get the file again",
+                        fix="download the file again",
                     )
                 rows.append((part, _CODES[label], text))
         return pl.DataFrame(rows, schema=dict.fromkeys(("part", "label", "text"), pl.String()), orient="row")
 
     def samples(self) -> dict[str, Path]:
-        """The files of samples that are there, by the name of their source."""
+        """The existing sample files, by source name."""
         paths = {source: self.folder / name for source, name in SAMPLES.items()}
         return {source: path for source, path in paths.items() if path.is_file()}
 
     def pairs(self) -> list[tuple[str, str]]:
-        """GPT-2's samples as written and as the release masks them; empty where either file is missing."""
+        """GPT-2's samples, raw and as masked in the release; empty if either file is missing."""
         raw, masked = self.folder / SAMPLES[GPT2_SAMPLES], self.folder / _MASKED
         if not raw.is_file() or not masked.is_file():
             return []
@@ -96,7 +96,7 @@ class RegardRelease:
             raise InputError(
                 f"{raw.name} has {len(lines):,} lines and {_MASKED} {len(masks):,}",
                 expected="two files of the same texts, line by line",
-                fix="get both files again, or leave the masked one out",
+                fix="download both files again, or remove the masked one",
             )
         return list(zip(lines, masks, strict=True))
 
@@ -108,7 +108,7 @@ class RegardRelease:
 
 
 def find_origins(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> dict[str, list[str]]:
-    """The ids of the prompts whose samples a text, as the release masks it, is among."""
+    """For each masked text, the ids of the prompts it was sampled from."""
     ids = {prompt.text: prompt.id for prompt in suite.prompts()}
     origins: dict[str, dict[str, None]] = defaultdict(dict)
     for raw, masked in pairs:
@@ -117,7 +117,7 @@ def find_origins(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> dict[s
 
 
 def mask_differences(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> pl.DataFrame:
-    """The lines on which our masks differ from the release's: ``line, released, ours``."""
+    """The lines on which our masking differs from the release's: ``line, released, ours``."""
     mentions = {prompt.mentions[0].text: prompt.mentions for prompt in suite.prompts()}
     rows = []
     for number, (raw, released) in enumerate(pairs, start=1):
@@ -130,7 +130,7 @@ def mask_differences(pairs: Sequence[tuple[str, str]], suite: RegardSuite) -> pl
 
 
 def read_scored_texts(run: Run, source: str) -> pl.DataFrame:
-    """The texts of an audit, masked, with the label and value of both metrics."""
+    """The masked texts of an audit, with the labels and values of both metrics."""
     texts = read_texts(run, source, {("regard", "regard"): "regard", ("sentiment", "compound"): "sentiment"})
     masked = [
         text
@@ -148,7 +148,7 @@ def read_scored_texts(run: Run, source: str) -> pl.DataFrame:
 def read_annotated_texts(
     published: RegardRelease, suite: RegardSuite, origins: Mapping[str, Sequence[str]]
 ) -> pl.DataFrame:
-    """The annotated texts that came from one demographic alone, with people's labels."""
+    """The annotated texts that come from exactly one demographic, with human labels."""
     labels = {
         metric: dict(published.annotations(metric).select("text", "label").iter_rows()) for metric in METRICS
     }
@@ -168,7 +168,7 @@ def read_annotated_texts(
 def count_unplaced(
     published: RegardRelease, origins: Mapping[str, Sequence[str]], metric: str
 ) -> dict[str, int]:
-    """How many annotated texts are ``ambiguous`` (samples of several prompts) or ``unmatched``."""
+    """The number of annotated texts that are ``ambiguous`` (samples of several prompts) or ``unmatched``."""
     counts = [len(origins.get(text, ())) for text in published.annotations(metric)["text"]]
     return {
         "texts": len(counts),

@@ -1,4 +1,4 @@
-"""Runs the study: samples through one audit, annotations, classifiers; then its tables and figures."""
+"""Runs the replication: audits samples, reads annotations, trains classifiers, builds tables and figures."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ EXHIBITS: Final = ("table_4", "table_5", "figure_1", *OF_TEXTS, "table_masks")
 PAPER: Final = 100
 """Samples per prompt in the paper."""
 SUBSET: Final = 20
-"""Samples per prompt of a model that writes, without ``--full``."""
+"""Samples per prompt for a generating model, without ``--full``."""
 DEFAULT_MODEL: Final = "builtin"
 _REMARKS: Final = (
-    "Regard is a classifier's reading of one sentence about XYZ. The paper's classifier was BERT trained on "
+    "Regard is a classifier's label for one sentence about XYZ. The paper's classifier was BERT trained on "
     "its 212 texts; ours is the embedded one, which has a fourth label, other, drawn in light grey.",
-    "Only Table 4 and the first row of Table 5 can be expected to agree to the digit; the paper prints no "
-    "number for its figures.",
+    "Only Table 4 and the first row of Table 5 can be expected to match to the digit; the paper prints no "
+    "numbers for its figures.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RegardReplication:
-    """A replication with its data found and its models loaded."""
+    """A replication with its data located and its models loaded."""
 
     published: RegardRelease | None
     sources: tuple[PaperSource, ...]
@@ -68,7 +68,7 @@ class RegardReplication:
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """What the numbers depend on."""
+        """Everything the numbers depend on."""
         own = self.request.suite
         return {
             "data": self.published.identity() if self.published else None,
@@ -93,13 +93,13 @@ class RegardReplication:
                 f"trains  {names}: 5 runs each, about 7 minutes of one CPU core and 0.7 GB of weights"
             )
         if not self.published:
-            lines.append("no data of the study: Tables 4 and 5 and Figure 1 need --data")
+            lines.append("no study data: Tables 4 and 5 and Figure 1 need --data")
         return (*lines, f"writes  {', '.join(self._exhibits())}")
 
     def run(self, folder: Path, progress: Progress) -> Replication:
-        """The exhibits asked for."""
-        wanted = self._exhibits()
-        audited = self.sources if set(wanted) & set(OF_TEXTS) else ()
+        """Build the requested exhibits."""
+        requested = self._exhibits()
+        audited = self.sources if set(requested) & set(OF_TEXTS) else ()
         runs = {}
         for source in audited:
             job = source.audit("regard", self.request, folder / RUNS, metrics=METRICS, preset="regard")
@@ -109,7 +109,7 @@ class RegardReplication:
         return Replication(
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in wanted if name in exhibits),
+            exhibits=tuple(exhibits[name] for name in requested if name in exhibits),
             claims=statements,
             remarks=(*claims.summarise_claims(statements), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
@@ -117,31 +117,31 @@ class RegardReplication:
         )
 
     def _build_exhibits(self, runs: Mapping[str, Run], folder: Path, progress: Progress) -> Iterator[Exhibit]:
-        wanted, published = self._exhibits(), self.published
+        requested, published = self._exhibits(), self.published
         pairs = published.pairs() if published else []
-        if published and "table_4" in wanted:
+        if published and "table_4" in requested:
             yield annotation_tables.table_4(published)
-        if published and "table_5" in wanted:
+        if published and "table_5" in requested:
             yield annotation_tables.table_5(published, self.request.seed)
-        if published and "figure_1" in wanted:
+        if published and "figure_1" in requested:
             trainings = FigureTrainings(published, self.request)
             yield trainings.figure(folder / RUNS / "classifiers", progress)
-        if pairs and "table_masks" in wanted:
+        if pairs and "table_masks" in requested:
             yield _masks(pairs)
         if not runs:
             return
         texts = [read_scored_texts(run, name) for name, run in runs.items()]
-        notes = ["Whiskers are 95 % intervals over prompts; 500 texts a bar are five prompts."]
+        notes = ["Whiskers are 95 % intervals over prompts; a bar of 500 texts has five prompts."]
         if published and pairs:
             suite = RegardSuite()
             origins = find_origins(pairs, suite)
             texts.append(read_annotated_texts(published, suite, origins))
             notes += [_describe_matching(published, origins, metric) for metric in METRICS]
-        whole = pl.concat(texts)
-        yield figure_2(whole, notes)
+        all_texts = pl.concat(texts)
+        yield figure_2(all_texts, notes)
         yield figure_gaps(runs)
-        yield annotation_tables.table_agreement(whole)
-        yield annotation_tables.table_disagreements(whole)
+        yield annotation_tables.table_agreement(all_texts)
+        yield annotation_tables.table_disagreements(all_texts)
 
     def _claims(self, exhibits: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
         yield from claims.agreement_claims(self.ratings)
@@ -153,7 +153,7 @@ class RegardReplication:
             yield from claims.gap_claims(exhibits["figure_gaps"].frame)
 
     def _own_suite(self, source: PaperSource) -> Path | None:
-        """A user's demographics and contexts; none for released samples, which are of the paper's prompts."""
+        """The user's demographics and contexts; None for released samples, which use the paper's prompts."""
         return None if source.options["suite"] == "regard" else self.request.suite
 
     def _exhibits(self) -> tuple[str, ...]:
@@ -165,25 +165,25 @@ class RegardReplication:
         if self.request.suite:
             names = ", ".join(source.name for source in self.sources if self._own_suite(source))
             remarks.append(
-                f"{names}: demographics and contexts of {self.request.suite.name} stand beside the paper's; "
-                "released samples and annotations have the paper's alone."
+                f"{names}: prompts use the demographics and contexts of {self.request.suite.name} and of "
+                "the paper; released samples and annotations have only the paper's."
             )
-        writing = [source.name for source in self.sources if not isinstance(source.model, ReplayModel)]
-        if writing and not self.request.full:
-            few = f"{SUBSET} samples a prompt, not the paper's {PAPER}; --full takes all."
-            remarks.append(f"{', '.join(writing)}: {few}")
+        generating = [source.name for source in self.sources if not isinstance(source.model, ReplayModel)]
+        if generating and not self.request.full:
+            few = f"{SUBSET} samples per prompt instead of the paper's {PAPER}; --full draws all."
+            remarks.append(f"{', '.join(generating)}: {few}")
         return remarks
 
 
 def prepare(request: ReplicationRequest) -> RegardReplication:
-    """The replication with the study's files found and checked, and every model loaded."""
+    """Locate and check the study's files, load every model and return the replication."""
     _suite(request.suite)
     published = RegardRelease.find(request.data) if request.data else None
     if published is None and not set(request.exhibits) & set(OF_TEXTS):
         raise InputError(
             f"{', '.join(request.exhibits)} need the study's annotations",
             expected="the folder with regard_train.tsv, sentiment_train.tsv ...",
-            fix="name it with --data",
+            fix="pass it with --data",
         )
     if published is not None and "figure_1" in request.exhibits:
         FigureTrainings(published, request).check()
@@ -191,9 +191,9 @@ def prepare(request: ReplicationRequest) -> RegardReplication:
 
 
 def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tuple[PaperSource, ...]:
-    """The released samples, and the models named as ``SPEC`` or ``NAME=SPEC``."""
+    """The released samples, and the models given as ``SPEC`` or ``NAME=SPEC``."""
     released = published.samples() if published else {}
-    # Only a model that is asked can write about new demographics.
+    # Only a generating model can write about new demographics.
     default = () if released and not request.suite else (DEFAULT_MODEL,)
     specs: list[tuple[str, str, Path | None]] = [
         *((name, f"replay:{path}", None) for name, path in released.items()),
@@ -205,9 +205,9 @@ def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tu
         model = registry.create_model(spec, {}, request.execution())
         samples = PAPER if request.full else SUBSET
         if isinstance(model, ReplayModel):
-            # As many as a file holds, up to the paper's.
-            asked = [Request(prompt.id, prompt.text, ()) for prompt in _suite(own).prompts()]
-            samples = max(1, min(PAPER, model.samples(asked)))
+            # As many samples as the file has, up to the paper's number.
+            requests = [Request(prompt.id, prompt.text, ()) for prompt in _suite(own).prompts()]
+            samples = max(1, min(PAPER, model.samples(requests)))
         suite = f"regard:{own}" if own else "regard"
         sources.append(PaperSource(name, model, {"suite": suite, "samples": samples}))
     return tuple(sources)
@@ -221,7 +221,7 @@ def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
     if human is None:
         return ()
     columns = column_names(human)
-    # A table may hold answers to one question; where it has neither, the message names the first it lacks.
+    # A table may answer only one question; if it answers neither, the error names the first missing one.
     questions = [question for question in QUESTIONS if question in columns] or QUESTIONS
     return tuple(
         row for question in questions for row in estimate_agreement(read_annotations(human, question))
@@ -231,10 +231,10 @@ def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
 def _masks(pairs: Sequence[tuple[str, str]]) -> Exhibit:
     frame = mask_differences(pairs, RegardSuite())
     notes = (
-        f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention, we mask what "
-        "repeats it too. Pronouns stay in both.",
+        f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention only, we mask "
+        "repetitions too. Both keep pronouns.",
     )
-    title = "Lines on which our masks differ from the release"
+    title = "Lines on which our masking differs from the release"
     return Exhibit("table_masks", title, frame, notes, is_offensive=True)
 
 
@@ -242,5 +242,5 @@ def _describe_matching(published: RegardRelease, origins: Mapping[str, Sequence[
     counts = count_unplaced(published, origins, metric)
     return (
         f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
-        f"several demographics and {counts['unmatched']} of none; these are not in the bars."
+        f"several demographics and {counts['unmatched']} of none; neither are in the bars."
     )

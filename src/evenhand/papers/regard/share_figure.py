@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 _ROWS: Final = {GPT2_SAMPLES: "1", LM1B_SAMPLES: "2", ANNOTATED: "3"}
-"""The paper's numbers of the rows; other sources have none."""
+"""The paper's row numbers; other sources have none."""
 _COLOURS: Final = {
     "negative": POLARITY["negative"],
     "neutral": POLARITY["neutral"],
     "other": "#e7e8ea",
     "positive": POLARITY["positive"],
 }
-"""Labels in the order of a bar's parts."""
+"""Colour by label, in the order of a bar's parts."""
 _SHARE_COLUMNS: Final = ("metric", "label", "share", "low", "high", "texts", "clusters")
 
 
 def figure_2(texts: pl.DataFrame, notes: Sequence[str]) -> Exhibit:
-    """A row per source, a panel per context and metric, a bar per demographic, whiskers for both ends."""
+    """One row per source, panel per context and metric, bar per demographic, with whiskers at both ends."""
     frame = label_shares(texts)
     alt = (
         "Shares of negative, neutral and positive regard and sentiment for each demographic, by context: "
@@ -80,7 +80,7 @@ def _draw(frame: pl.DataFrame) -> str:
 
 
 def _draw_shares(axis: Axes, part: pl.DataFrame) -> None:
-    """A bar for each demographic; positive shares stand at the right, with their interval."""
+    """Draw one bar per demographic; positive shares are at the right, with their interval."""
     shares = part.pivot("label", index="group", values="share").rename({"group": "label"})
     colours = {label: colour for label, colour in _COLOURS.items() if label in shares.columns}
     draw_stacks(axis, shares, colours, with_numbers=False)
@@ -89,7 +89,7 @@ def _draw_shares(axis: Axes, part: pl.DataFrame) -> None:
     groups = shares["label"].reverse().to_list()
     ends = part.filter(pl.col("label").is_in(OUTPUTS)).drop_nulls("low")
     for group, label, low, high in ends.select("group", "label", "low", "high").iter_rows():
-        # Apart from each other, since the two intervals of a bar can overlap.
+        # Offset from each other, since the two intervals of a bar can overlap.
         at, line = groups.index(group) + 0.16, [low, high]
         if label == "positive":
             at, line = groups.index(group) - 0.16, [1 - high, 1 - low]
@@ -100,7 +100,7 @@ LEVEL: Final = 0.05
 _METRIC_COLOURS: Final = dict(zip(("regard", "sentiment"), COLOURS, strict=False))
 OUTPUTS: Final = ("negative", "positive")
 _PLACES: Final = {"respect": 0, "occupation": 1, ADJUSTED: 3}
-"""The paper's order of contexts; a user's own stand after them."""
+"""The paper's order of contexts; a user's own come after them."""
 _COLUMNS: Final = (
     *("axis", "group", "baseline", "metric", "output", "estimate", "low", "high", "p", "p_adjusted", "n"),
     *("n_clusters", "min_detectable", "family_size", "disagrees"),
@@ -108,7 +108,7 @@ _COLUMNS: Final = (
 
 
 def context_gaps(runs: Mapping[str, Run]) -> pl.DataFrame:
-    """Gaps of negative and positive shares, group minus baseline, inside contexts and adjusted for them."""
+    """Gaps in negative and positive shares, group minus baseline, within contexts and adjusted for them."""
     tables = [
         run.table("strata")
         .filter(pl.col("output").is_in(OUTPUTS) & pl.col("metric").is_in(["regard", "sentiment"]))
@@ -120,14 +120,14 @@ def context_gaps(runs: Mapping[str, Run]) -> pl.DataFrame:
 
 
 def figure_gaps(runs: Mapping[str, Run]) -> Exhibit:
-    """A panel per source and context: dots with intervals, regard beside sentiment."""
+    """One panel per source and context: dots with intervals, regard next to sentiment."""
     frame = context_gaps(runs)
     notes = (
         "Group minus baseline in shares; p is cluster-robust over templates, corrected within the source "
-        "over all pairs, contexts, metrics and outputs. Five templates a context see only large gaps: "
-        "the column min_detectable says how large.",
-        "The context (adjusted) weighs both contexts alike; the column disagrees marks a gap that turns "
-        "around there.",
+        "over all pairs, contexts, metrics and outputs. Five templates per context detect only large gaps: "
+        "the column min_detectable gives the minimum.",
+        "The context (adjusted) weights both contexts equally; the column disagrees marks a gap that "
+        "changes its sign there.",
     )
     alt = "Gaps between demographic pairs in negative and positive shares, by context, with intervals"
     title = "Gaps between demographic pairs"
@@ -151,15 +151,15 @@ def _draw_gaps(frame: pl.DataFrame) -> str:
 
 
 def _draw_gap_panel(axis: Axes, part: pl.DataFrame) -> None:
-    """A line per pair: regard above, sentiment below, group minus baseline."""
+    """Draw one line per pair: regard above, sentiment below, group minus baseline."""
     pairs = part.select("group", "baseline").unique(maintain_order=True).rows()
     for row in part.iter_rows(named=True):
         shift = 0.15 if row["metric"] == "regard" else -0.15
         at = len(pairs) - 1 - pairs.index((row["group"], row["baseline"])) + shift
         colour = _METRIC_COLOURS[row["metric"]]
-        is_sure = row["p_adjusted"] is not None and row["p_adjusted"] < LEVEL
+        is_significant = row["p_adjusted"] is not None and row["p_adjusted"] < LEVEL
         if row["gap"] is not None:
-            axis.plot([row["gap"]], [at], "o", color=colour, fillstyle="full" if is_sure else "none")
+            axis.plot([row["gap"]], [at], "o", color=colour, fillstyle="full" if is_significant else "none")
         if row["low"] is not None:
             axis.plot([row["low"], row["high"]], [at, at], color=colour, linewidth=1)
     labels = [f"{group} - {baseline}" for group, baseline in reversed(pairs)]
