@@ -238,6 +238,14 @@ def test_links_to_pipes_and_devices_are_no_texts(tmp_path):
         (tmp_path / name).symlink_to(target)
     (tmp_path / "a.csv").write_text("text\nhappy\n")
     assert [Path(source.path).name for source in find_sources([tmp_path])[0]] == ["a.csv", "gone.csv"]
+    named = [tmp_path / name for name in ("a.csv", "pipe.csv", "zero.csv")]
+    sources, problems = find_sources(named)
+    assert [source.path for source in sources] == [str(named[0])]
+    assert [problem.reason for problem in problems] == ["it is a named pipe", "it is a device"]
+    with pytest.raises(InputError, match=r"^no files to read in .*pipe\.csv: it is a named pipe\. "):
+        find_sources([tmp_path / "pipe.csv"])
+    with pytest.raises(InputError, match="it is a named pipe"):
+        find_sources([f"file://{tmp_path}/pipe.csv"])
 
 
 def test_folders_of_tables_and_runs(tmp_path, monkeypatch):

@@ -120,7 +120,8 @@ def read_tokenizer(path: Path) -> Tokenizer:
         tokenizer: Tokenizer = Tokenizer.from_str(read_text(path))
         check_ids(tokenizer.get_vocab())
         # Tested with a character outside any vocabulary: only then does a missing unknown token show.
-        tokenizer.encode("a text \U000f0000", add_special_tokens=False)
+        tokens = tokenizer.encode("a text \U000f0000", add_special_tokens=False).ids
+        tokenizer.decode(tokens)
         return tokenizer
 
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from evenhand.core.digests import Json
 from evenhand.core.errors import EvenhandError, InputError
 from evenhand.core.registry import require_library
+from evenhand.core.regular_files import UnfitFileError, check_regular
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -54,6 +55,9 @@ _FORMATS: Mapping[Format, str] = {
 _TAGS = ("ETag", "etag", "blob_id", "md5Hash", "LastModified", "mtime", "created")
 """The names that stores use for the version of a file."""
 
+_NOTHING = "no such file, or an empty folder"
+_SHELL_PIPES = ("/dev/fd/", "/proc/self/fd/")
+"""The shell's `<(...)` names a pipe, but one that has a writer."""
 _ZSTD_STEP = 1 << 12
 """Stored bytes to decompress at a time: four of them may expand to 128 KiB."""
 
@@ -92,14 +96,16 @@ def find_sources(paths: Sequence[Path | str]) -> tuple[list[TextSource], list[Re
     shared = _shared_name([str(path) for path in paths if not _split_name(path)[0]])
     for path in paths:
         corpus, place = _split_name(path)
+        refused = len(problems)
         files = list(_files(corpus or shared, place, problems))
-        if not files:
-            problems.append(ReadProblem(place, None, "no such file, or an empty folder"))
+        if not files and len(problems) == refused:
+            problems.append(ReadProblem(place, None, _NOTHING))
         for file in files:
             sources.setdefault((file.corpus, file.path), file)
     if not sources:
+        reasons = "; ".join(sorted({problem.reason for problem in problems} - {_NOTHING}))
         raise InputError(
-            f"no files to read in {', '.join(map(str, paths)) or 'nothing'}",
+            f"no files to read in {', '.join(map(str, paths)) or 'nothing'}{reasons and f': {reasons}'}",
             expected="files, folders, globs and URLs of text, JSONL, CSV, TSV, Parquet or MediaWiki XML",
             fix="check the path",
         )
@@ -145,7 +151,14 @@ def _files(corpus: str, place: str, problems: list[ReadProblem]) -> Iterator[Tex
         yield from (_local(corpus, file) for file in _inside(path, problems))
     else:
         files = [path] if path.exists() else filter(Path.is_file, _matches(place))
-        yield from (_local(corpus, file) for file in files)
+        for file in files:
+            try:
+                if file.exists() and not str(file.absolute()).startswith(_SHELL_PIPES):
+                    check_regular(file)
+            except UnfitFileError as error:
+                problems.append(ReadProblem(str(file), None, str(error)))
+            else:
+                yield _local(corpus, file)
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -195,6 +208,8 @@ def _remote_files(corpus: str, url: str) -> Iterator[TextSource]:
             matches = sorted(system.glob(path)) if any(letter in path for letter in "*?[") else []
         for match in matches:
             name = match if "://" in match else f"{protocol}://{match.removeprefix(f'{protocol}:')}"
+            if protocol in ("file", "local"):
+                check_regular(match)
             info = system.info(match)
             tag = next((str(info[key]) for key in _TAGS if info.get(key)), "")
             yield _source(corpus, name, int(info.get("size") or 0), tag)
