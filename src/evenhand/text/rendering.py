@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from evenhand.core.records import Mask, Masking, Mention, Scope, Text
-from evenhand.text.term_search import TermSearcher, longest_first
+from evenhand.text.term_search import TermSearcher
 from evenhand.text.word_tokens import compose_unicode
 
 
@@ -44,7 +44,8 @@ def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None 
 def _prepare_search(mentions: tuple[Mention, ...]) -> tuple[TermSearcher, list[Mask]]:
     """What finds the mentions, and the mask of each of its terms."""
     wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
-    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
+    # A longer term is tried before a shorter one that it contains.
+    ordered = sorted(wanted, key=lambda mention: (-len(mention.text), mention.text))
     return TermSearcher(ordered), [mention.mask for mention in ordered]
 
 
