@@ -18,7 +18,7 @@ from evenhand.core.records import Completion, Finish, GenerationSpec, Prompt, Re
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
 from evenhand.store.schemas import GENERATIONS
-from evenhand.text.sentences import cut_first_sentence
+from evenhand.text.sentences import first_sentence_end
 
 SHARD_PROMPTS = 64
 """A shard is redone whole after a kill: small enough to lose little, large enough to fill a CPU's batch."""
@@ -265,7 +265,7 @@ class TextGenerator:
             elif (
                 text is not None
                 and self.spec.stop == "sentence"
-                and (cut := cut_first_sentence(text)) != text
+                and (cut := text[: first_sentence_end(text)]) != text
             ):
                 answer = replace(answer, text=cut, finish="sentence")
             completions[place] = answer
