@@ -106,6 +106,7 @@ class MetricScorer:
         stats, pending = ScoringStats([]), dict[int, _TextBlock]()
         with progress.step(f"scoring {self.spec}", generations.height) as advance:
             blocks = self._list_unfinished(generations, prompts, stats, pending, advance)
+            answered: Iterable[tuple[int, ScoredTexts]]
             if self.executor is None:
                 answered = enumerate(score_texts(self.spec, self.metric, texts) for texts in blocks)
             else:

@@ -15,13 +15,12 @@ import polars as pl
 
 from evenhand.audits.analysis.base_rate_distances import DistanceRequest, distance_table
 from evenhand.audits.analysis.group_comparison import (
+    GAP_FIELDS,
     NOT_CLUSTERED,
     GroupComparer,
-    gap_fields,
     omnibus_table,
     rescale_to_all,
     split_sides,
-    to_fields,
     to_table,
 )
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, cross_axes, read_axes
@@ -31,7 +30,7 @@ from evenhand.core.records import ALL, Comparison, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import stratified_difference
 from evenhand.stats.permutation import cluster_permutation
-from evenhand.store.schemas import ADJUSTED, STRATA, STRATA_GROUPS
+from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
 
 CheckMode = Literal["auto", "all", "none"]
 ALPHA = 0.05
@@ -82,6 +81,7 @@ def analyse_groups(
     }
     plain = axes = read_axes(prompt_ids, prompts)
     warnings: list[str] = []
+    reversals: list[str] = []
     if options["intersections"]:
         # Crossings are exploratory on every metric.
         crossed = cross_axes(plain, comparer.baselines)
@@ -93,6 +93,11 @@ def analyse_groups(
         )
         axes = [*plain, *crossed.axes]
         warnings += crossed.left_out
+    strata = {name: empty_table(name) for name in ("strata", "strata_groups")}
+    if any(properties.values()):
+        listed = find_strata(prompt_ids, prompts, properties)
+        strata = compare_strata(comparer, plain, quantities, listed)
+        reversals = describe_reversals(strata["strata"])
     compared = comparer.comparisons(axes, quantities)
     comparisons = check_by_permutation(comparer, compared, axes, quantities, options["check"])
     tables = {
@@ -100,7 +105,7 @@ def analyse_groups(
         "comparisons": to_table(comparisons),
         "omnibus": omnibus_table(comparer, axes, quantities),
         "pairs": to_table(comparer.pairs(plain, quantities) if options["pairs"] else ()),
-        **compare_strata(comparer, plain, quantities, find_strata(prompt_ids, prompts, properties)),
+        **strata,
     }
     if requests:
         tables["distances"] = distance_table(
@@ -114,8 +119,9 @@ def analyse_groups(
         )
     if comparer.test in NOT_CLUSTERED:
         warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
-    warnings += describe_unconfirmed(comparisons)
-    warnings += describe_reversals(tables["strata"])
+    if any(item.check for item in comparisons):
+        warnings += describe_unconfirmed(comparisons)
+    warnings += reversals
     return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
 
@@ -279,7 +285,10 @@ def compare_strata(
             known += [{"by": strata.by, "stratum": name, "disagrees": False}] * len(inside)
     roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
     corrected = comparer.correct(comparisons, roles)
-    rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
+    rows = [
+        {name: getattr(comparison, name) for name in COMPARISONS} | row
+        for comparison, row in zip(corrected, known, strict=True)
+    ]
     return {
         "strata": pl.DataFrame(rows, schema=dict(STRATA)),
         "strata_groups": pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *groups]),
@@ -304,7 +313,8 @@ def _adjust(
     gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
     sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
     without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
-    known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
+    known: dict[str, Any] = {name: getattr(gap, name) for name in GAP_FIELDS}
+    known |= {"n": gap.n_a, "n_baseline": gap.n_b, "method": f"{gap.method}, same mix of strata"}
     return replace(whole, **without, **known, exploratory=True), contrast.disagrees
 
 
