@@ -94,7 +94,8 @@ class AuditJob(TextRunJob):
 
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
         """Write the table of generations; returns the prompts of its texts."""
-        tiers = add_tier([SampleTier(**tier) for tier in folder.manifest["growth"]], self.sample_tier)
+        earlier = [SampleTier(**tier) for tier in folder.manifest["growth"]]
+        tiers = add_tier(earlier, self.sample_tier) if earlier else (self.sample_tier,)
         # By their place among all.
         shards = [dict(enumerate(plan_shards(len(part.prompts), tiers))) for part in self.parts]
         if self.slice is not None:

@@ -56,9 +56,7 @@ def parse_slice(text: str) -> tuple[int, int]:
 
 
 def add_tier(tiers: Sequence[SampleTier], new: SampleTier) -> tuple[SampleTier, ...]:
-    """The tiers with a new one; a run may grow, never shrink."""
-    if not tiers:
-        return (new,)
+    """The tiers of an earlier run with a new one; a run may grow, never shrink."""
     last = tiers[-1]
     shrinks = new.samples < last.samples or (
         new.limit is not None and (last.limit is None or new.limit < last.limit)

@@ -17,7 +17,7 @@ from evenhand.audits.analysis.example_texts import example_table, explanation_ta
 from evenhand.audits.analysis.group_analysis import analyse_groups
 from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import read_quantities
-from evenhand.audits.loaded_run import read_baselines, read_exploratory
+from evenhand.audits.loaded_run import read_axis_settings
 from evenhand.audits.run_setup import (
     SILENT_PROGRESS,
     Callback,
@@ -189,14 +189,14 @@ def write_findings(
             )
         ]
         options, manifest = settings.options, folder.manifest
-        model = manifest["name"]
+        model, (baselines, exploratory) = manifest["name"], read_axis_settings(manifest)
         comparer = GroupComparer(
             model=model,
-            baselines=read_baselines(manifest),
+            baselines=baselines,
             level=options["level"],
             correction=options["correction"],
             seed=options["seed"],
-            exploratory=read_exploratory(manifest),
+            exploratory=exploratory,
             test=options["test"],
         )
         prompt_ids, suites = generations["prompt_id"].to_list(), manifest["suites"]

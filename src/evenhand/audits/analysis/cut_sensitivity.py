@@ -49,13 +49,6 @@ class LabelShare:
     end: float
     """The end of the range on that side."""
 
-    def at(self, cut: float) -> Quantity:
-        """The share at a cut, as a quantity of 0 and 1."""
-        known = self.values.values
-        beyond = known <= cut if self.below else known >= cut
-        flags: Floats = np.where(np.isnan(known), np.nan, beyond)
-        return replace(self.values, output=self.output, kind="share", values=flags)
-
 
 def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quantity]) -> list[LabelShare]:
     """The shares of labels that begin at a cut, primary ones first: the lowest label and the highest."""
@@ -108,7 +101,12 @@ def _rows(
     comparisons: pl.DataFrame,
 ) -> Iterator[dict[str, object]]:
     """The rows of a share, cut by cut; all cuts of an axis are judged together."""
-    flags = [share.at(cut) for cut in grid]
+    # The share at each cut, as a quantity of 0 and 1.
+    values, flags = share.values.values, list[Quantity]()
+    for cut in grid:
+        beyond = values <= cut if share.below else values >= cut
+        known: Floats = np.where(np.isnan(values), np.nan, beyond)
+        flags.append(replace(share.values, output=share.output, kind="share", values=known))
     gaps = [comparer.compare_outputs(axis, flags, ratios=False) for axis in axes]
     estimates = [comparer.estimate_groups(axis, flags) for axis in axes]
     # The families of this share's gaps, in which its p-values are replaced cut by cut.

@@ -98,14 +98,6 @@ class GapSide(NamedTuple):
         return GapSide(n, float(values.mean()) if n else None, nulls, values, clusters)
 
 
-class EffectSizes(NamedTuple):
-    """How large a gap is, whatever the number of texts."""
-
-    effect_size: float | None = None
-    """Cohen's h for shares, Hedges' g for means."""
-    cliffs_delta: float | None = None
-
-
 def retest_gap(
     gap: Difference, a: GapSide, b: GapSide, *, is_share: bool, level: float, test: GapTest
 ) -> Difference:
@@ -128,17 +120,6 @@ def retest_gap(
         return result
     ranked = wilcoxon(*means)
     return replace(result, p=ranked.p, method=ranked.method, null_reason=ranked.null_reason)
-
-
-def effect_sizes(quantity: Quantity, a: GapSide, b: GapSide) -> EffectSizes:
-    """The effect sizes of two sides; null where a side is empty."""
-    mean_a, mean_b = a.mean, b.mean
-    if mean_a is None or mean_b is None:
-        return EffectSizes()
-    if quantity.kind == "share":
-        # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
-        return EffectSizes(cohens_h(mean_a, mean_b), mean_a - mean_b)
-    return EffectSizes(hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value)
 
 
 def missing_baseline_error(baseline: str, axis: str, groups: Sequence[str]) -> InputError:
@@ -343,6 +324,14 @@ class GroupComparer:
         if baseline == ALL:
             # No ratio: its interval would count the group on both sides.
             gap, ratio, other = rescale_to_all(gap), None, side.merge(other)
+        size = delta = None
+        if side.mean is not None and other.mean is not None:
+            if quantity.kind == "share":
+                # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
+                size, delta = cohens_h(side.mean, other.mean), side.mean - other.mean
+            else:
+                size = hedges_g(side.values, other.values).value
+                delta = cliffs_delta(side.values, other.values).value
         return Comparison(
             suite=axis.suite,
             model=self.model,
@@ -367,7 +356,8 @@ class GroupComparer:
             ratio=None if ratio is None else ratio.value,
             ratio_low=None if ratio is None else ratio.low,
             ratio_high=None if ratio is None else ratio.high,
-            **effect_sizes(quantity, side, other)._asdict(),
+            effect_size=size,
+            cliffs_delta=delta,
         )
 
 
