@@ -50,7 +50,7 @@ class LabelExchangeJob:
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
         lines = (*describe_questions(self.labels), f"writes   {self.out} ({self.format})")
-        return RunPlan(f"{self.verb} {self.labels.name}", lines, self.out)
+        return RunPlan(f"{self.verb} {self.labels.name}", lines)
 
     def run(self) -> list[Path]:
         """Write the answers, and for Label Studio the labelling configuration with them."""

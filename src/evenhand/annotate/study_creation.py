@@ -110,7 +110,7 @@ class StudyCreationJob:
             f"answers {len(self.items) * annotators:,} wanted{people}",
             f"folder  {self.folder}",
         )
-        return RunPlan(f"study {self.folder.name}", lines, self.folder)
+        return RunPlan(f"study {self.folder.name}", lines)
 
     def notes(self) -> list[str]:
         """What is odd: too few texts, none masked, texts left out."""

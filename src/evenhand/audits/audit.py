@@ -89,7 +89,6 @@ class AuditJob(TextRunJob):
                 f"time    {self._estimate(tokens, texts)}",
                 f"folder  {self.folder}",
             ),
-            folder=self.folder,
         )
 
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:

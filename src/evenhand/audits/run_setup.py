@@ -39,7 +39,6 @@ class RunPlan:
 
     title: str
     lines: tuple[str, ...]
-    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class RunJob:
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        return RunPlan(self.title, self.lines, self.folder)
+        return RunPlan(self.title, self.lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Do it, and report."""

@@ -158,7 +158,6 @@ class ScoreJob(TextRunJob):
                 *run_setup.describe_engine(self.settings),
                 f"folder  {self.folder}",
             ),
-            folder=self.folder,
         )
 
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:

@@ -78,7 +78,6 @@ class ProbeJob:
                 f"time    {self._estimate(sentences)}",
                 f"folder  {self.folder}",
             ),
-            folder=self.folder,
         )
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:

@@ -91,4 +91,6 @@ def render_text(
         return Text(text)
     if not all(mention.text.isascii() for mention in mentions):
         mentions = [replace(mention, text=compose_unicode(mention.text)) for mention in mentions]
-    return mask_mentions(compose_unicode(text), mentions, token="XYZ" if masking == "xyz" else None)
+    if not text.isascii():
+        text = compose_unicode(text)
+    return mask_mentions(text, mentions, token="XYZ" if masking == "xyz" else None)

@@ -110,7 +110,7 @@ class TrainingJob:
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
         lines = (*self.notes, *self.job.lines(), f"folder   {self.folder}")
-        return RunPlan(f"train {self.task}", lines, self.folder)
+        return RunPlan(f"train {self.task}", lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> TrainingResult:
         """Train, or go on with a training that was stopped; a finished one is not done again."""

@@ -255,6 +255,7 @@ class GroupComparer:
         if baseline not in (REST, ALL, *axis.groups):
             raise missing_baseline_error(baseline, axis.name, axis.groups)
         is_rest = baseline in (REST, ALL)
+        base = None if is_rest else axis.groups.index(baseline)
         # Of two groups each against the other, one says it all.
         groups = axis.groups[:1] if is_rest and len(axis.groups) == 2 else axis.groups
         outputs = []
@@ -270,7 +271,7 @@ class GroupComparer:
                     continue
                 gap = gaps.difference(place, code)
                 if is_share and self.test == "cluster":
-                    of_other = all_nulls - nulls[code] if is_rest else nulls[axis.groups.index(baseline)]
+                    of_other = all_nulls - nulls[code] if base is None else nulls[base]
                     sizes = gaps.moments.sizes[code].astype(int).tolist()
                     a, b = (
                         GapSide(n, yes / n if n else None, reasons)
@@ -279,7 +280,9 @@ class GroupComparer:
                         )
                     )
                 else:
-                    a, b = (GapSide.of(quantity, axis, rows) for rows in split_sides(axis, group, baseline))
+                    inside = axis.codes == code
+                    a = GapSide.of(quantity, axis, inside)
+                    b = GapSide.of(quantity, axis, ~inside if base is None else axis.codes == base)
                     if self.test != "cluster":
                         gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
                 ratio = gaps.ratio(place, code) if ratios and baseline != ALL else None
