@@ -32,7 +32,6 @@ from evenhand.stats.contrasts import stratified_difference
 from evenhand.stats.permutation import cluster_permutation
 from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
 
-CheckMode = Literal["auto", "all", "none"]
 ALPHA = 0.05
 LEAST, MOST = 2_000, 1_000_000
 """Arrangements drawn for one gap."""
@@ -81,7 +80,7 @@ def analyse_groups(
     }
     plain = axes = read_axes(prompt_ids, prompts)
     warnings: list[str] = []
-    reversals: list[str] = []
+    unconfirmed, reversals = list[str](), list[str]()
     if options["intersections"]:
         # Crossings are exploratory on every metric.
         crossed = cross_axes(plain, comparer.baselines)
@@ -98,8 +97,18 @@ def analyse_groups(
         listed = find_strata(prompt_ids, prompts, properties)
         strata = compare_strata(comparer, plain, quantities, listed)
         reversals = describe_reversals(strata["strata"])
-    compared = comparer.comparisons(axes, quantities)
-    comparisons = check_by_permutation(comparer, compared, axes, quantities, options["check"])
+    comparisons = comparer.comparisons(axes, quantities)
+    supported = [
+        place
+        for place, item in enumerate(comparisons)
+        if not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA
+    ]
+    if supported and options["check"] != "none" and comparer.test == "cluster":
+        items = [comparisons[place] for place in supported]
+        checked = check_by_permutation(comparer, items, axes, quantities, options["check"])
+        unconfirmed = describe_unconfirmed(checked)
+        for place, item in zip(supported, checked, strict=True):
+            comparisons[place] = item
     tables = {
         "groups": comparer.groups(axes, quantities),
         "comparisons": to_table(comparisons),
@@ -119,42 +128,32 @@ def analyse_groups(
         )
     if comparer.test in NOT_CLUSTERED:
         warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
-    if any(item.check for item in comparisons):
-        warnings += describe_unconfirmed(comparisons)
-    warnings += reversals
+    warnings += unconfirmed + reversals
     return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
 
 def check_by_permutation(
     comparer: GroupComparer,
-    items: Sequence[Comparison],
+    supported: Sequence[Comparison],
     axes: Sequence[Axis],
     quantities: Sequence[Quantity],
-    mode: CheckMode = "auto",
+    mode: Literal["auto", "all"] = "auto",
     *,
     budget: int = ARRANGEMENT_BUDGET,
 ) -> list[Comparison]:
-    """The comparisons, supported primary ones with the p-value and the verdict of a permutation check.
+    """The supported primary comparisons with the p-value and the verdict of a permutation check.
 
     It is a second opinion that assumes nothing but that labels can be exchanged. A test of B arrangements has
     no p-value below 1 / (B + 1), so that it can speak for a family only where B is large enough: to call one
     gap of a thousand supported takes more than 20,000. So the family decides how many arrangements are drawn.
     Where there are fewer, or they take too long, the table gives the reason.
     """
-    supported = [
-        not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA for item in items
-    ]
-    if mode == "none" or comparer.test != "cluster" or not any(supported):
-        return list(items)
-    rejected = Counter(item.family for item, is_clear in zip(items, supported, strict=True) if is_clear)
+    rejected = Counter(item.family for item in supported)
     by_axis = {(axis.suite, axis.name): axis for axis in axes}
     by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
     # What is drawn is decided first, one after the other; the draws then share the cores there are.
     draws: list[Callable[[], Comparison]] = []
-    for item, is_clear in zip(items, supported, strict=True):
-        if not is_clear:
-            draws.append(partial(replace, item))
-            continue
+    for item in supported:
         # The raw p-value at which the last supported gap of the family still is one.
         bar = ALPHA * rejected[item.family] / item.family_size
         if comparer.correction == "holm":
