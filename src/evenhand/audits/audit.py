@@ -223,6 +223,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         own = parse_slice(options["shard"]) if options["shard"] else None
         if own is not None:
             identity["slice"] = list(own)
+        loggers = run_setup.find_loggers(options) if options["log"] or options["log_texts"] else ()
         job = AuditJob(
             name=written_by.ref.name,
             suites={part.suite.info.name: asdict(part.suite.info) for part in parts},
@@ -237,7 +238,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             folder=Path(options["out"] or default_folder("audit", written_by.ref.name, identity)),
             command=options["command"] or f"evenhand audit {settings.model}",
             open_pool=lambda: pool,
-            callbacks=run_setup.find_callbacks(options),
+            callbacks=(*loggers, *options["callbacks"]),
         )
         stack.pop_all()
         return job

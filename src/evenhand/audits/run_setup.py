@@ -184,13 +184,11 @@ def write_manifest(
     folder.save_manifest()
 
 
-def find_callbacks(options: Logging) -> tuple[Callback, ...]:
-    """What is done with a finished run: it is logged, then given to the caller's own callbacks."""
-    if not options["log"] and not options["log_texts"]:
-        return tuple(options["callbacks"])
+def find_loggers(options: Logging) -> list[Callback]:
+    """The loggers that the options name; their libraries are loaded only where there are some."""
     from evenhand.audits.experiment_loggers import create_loggers
 
-    return (*create_loggers(options["log"], log_texts=options["log_texts"]), *options["callbacks"])
+    return create_loggers(options["log"], log_texts=options["log_texts"])
 
 
 @dataclass(frozen=True, slots=True)
