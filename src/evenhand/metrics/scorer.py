@@ -188,24 +188,32 @@ class MetricScorer:
                 fix="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
         info, missing = self.metric.info, Value(None, None, "no_value")
-        scored = dict(zip(block.unscored, answers.outputs, strict=True))
+        scored: dict[str, Outputs] = {}
+        for key, row in zip(block.unscored, answers.outputs, strict=True):
+            checked: dict[str, Value] = {}
+            for name, value in row.items():
+                # What is neither a number nor a label is given a reason.
+                if value.value is not None and not math.isfinite(value.value):
+                    value = Value(None, None, "not_finite")
+                checked[name] = missing if value == (None, None, None) else value
+            scored[key] = checked
         if not info.cheap:
             # Failures are recorded, but are not hits.
             sound: dict[str, Json] = {
-                key: {name: list(_check_value(value)) for name, value in row.items()}
+                key: {name: list(value) for name, value in row.items()}
                 for key, row in scored.items()
                 if not any((value.null_reason or "").startswith("metric_error") for value in row.values())
             }
             self.cache.put_many("scores", sound)
-        for key, row in cast("Mapping[str, Mapping[str, tuple[float | None]]]", block.cached).items():
-            scored[key] = {name: Value(*value) for name, value in row.items()}
+        cached = cast("Mapping[str, Mapping[str, tuple[float | None]]]", block.cached)
+        scored |= {key: {name: Value(*of) for name, of in row.items()} for key, row in cached.items()}
         known = (scored[key] for key in block.cache_keys)
         outputs = (
             null_outputs(info, failure or "no_text") if text is None else next(known)
             for text, failure in zip(block.texts, block.failures, strict=True)
         )
         names = [output.name for output in info.outputs]
-        values = [_check_value(row.get(name, missing)) for row in outputs for name in names]
+        values = [row.get(name, missing) for row in outputs for name in names]
         columns: dict[str, Sequence[object]] = {
             "text_id": [text_id for text_id in block.ids for _ in names],
             "metric": [self.spec] * len(values),
@@ -249,15 +257,6 @@ def null_outputs(info: MetricInfo, reason: str) -> Outputs:
 def scoring_rate_key(metrics: Iterable[Metric]) -> str:
     """Under which the texts a second of metrics are remembered, for the estimate of the next run."""
     return digest(["texts/s", sorted(digest(metric.info.identity()) for metric in metrics)])
-
-
-def _check_value(value: Value) -> Value:
-    """The value, with what is neither a number nor a label given a reason."""
-    if value.value is not None and not math.isfinite(value.value):
-        return Value(None, None, "not_finite")
-    if value.value is None and value.label is None and value.null_reason is None:
-        return Value(None, None, "no_value")
-    return value
 
 
 def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_stage: str) -> pl.DataFrame:
