@@ -6,34 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import copytree
-from types import SimpleNamespace
 
 import pytest
 from tests.audits.texts import table
 
 from evenhand import gate, score
 from evenhand.audits.report.measures import read_measures
-from evenhand.audits.run_setup import add_earlier_metrics
-from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.sentiment import Sentiment
 from evenhand.stats.contrasts import MEANS, SHARES
 from evenhand.testing import check_metric
-
-
-def test_a_metric_without_an_entry_point_is_not_looked_up() -> None:
-    settings = resolve_config({}, metrics={"names": ("mine",)})
-    asked = {"mine": Sentiment()}
-    folder = SimpleNamespace(manifest={})
-    assert add_earlier_metrics(asked, folder, settings) == asked  # type: ignore[arg-type]
-
-
-def test_what_a_run_held_before_is_added() -> None:
-    settings = resolve_config({}, metrics={"names": ("mine",)})
-    folder = SimpleNamespace(manifest={"metrics": {"sentiment": {}}})
-    found = add_earlier_metrics({"mine": Sentiment()}, folder, settings)  # type: ignore[arg-type]
-    assert sorted(found) == ["mine", "sentiment"]
 
 
 class Toxic:
@@ -53,6 +35,14 @@ class Toxic:
         return [
             {"toxic": Value(0.9, "toxic") if "awful" in text.text else Value(0.2, "fine")} for text in texts
         ]
+
+
+def test_a_metric_that_a_run_held_before_is_kept(tmp_path: Path) -> None:
+    file, out = tmp_path / "t.csv", tmp_path / "run"
+    table({"women": 0.7, "men": 0.2}, prompts=4).write_csv(file)
+    for metric in ("sentiment", Toxic()):
+        run = score(file, group={"gender": "group"}, metrics=[metric], out=out)
+    assert sorted(run.manifest["metrics"]) == ["mine", "sentiment"]
 
 
 def test_a_label_named_like_its_output_is_compared_once(tmp_path: Path) -> None:

@@ -57,7 +57,6 @@ def test_every_item_once_whatever_the_growth(prompts, tiers):
 
 
 def test_a_run_may_grow_but_not_shrink():
-    assert add_tier([], SampleTier(None, 5)) == (SampleTier(None, 5),)
     assert add_tier([SampleTier(10, 5)], SampleTier(10, 5)) == (SampleTier(10, 5),)
     assert add_tier([SampleTier(10, 5)], SampleTier(None, 5)) == (SampleTier(10, 5), SampleTier(None, 5))
     for smaller in (SampleTier(10, 4), SampleTier(9, 5)):

@@ -1,18 +1,30 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evenhand.audits.parallel import count_threads, map_threads
+from evenhand.audits import parallel
+from evenhand.audits.parallel import map_threads
 
 
 @pytest.mark.parametrize(("named", "count"), [("1", 1), ("3", 3), ("", None), ("0", None), ("many", None)])
 def test_threads_follow_the_variable_else_the_cores(
     named: str, count: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    counts: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, count: int) -> None:
+            counts.append(count)
+            super().__init__(count)
+
     monkeypatch.setenv("OMP_NUM_THREADS", named)
-    assert count_threads() == (count or os.cpu_count())
+    monkeypatch.setattr(parallel, "ThreadPoolExecutor", Pool)
+    assert map_threads(str, range(2)) == ["0", "1"]
+    expected = count or os.cpu_count() or 1
+    assert counts == ([expected] if expected > 1 else [])
 
 
 @pytest.mark.parametrize("count", ["1", "2"])

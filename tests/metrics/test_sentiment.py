@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import ExplainsScores, Metric
 from evenhand.core.records import Text, Value
-from evenhand.metrics.sentiment import Sentiment, label_compound
+from evenhand.metrics.sentiment import Sentiment
+from evenhand.metrics.vader import VaderScorer
 
 METRIC = Sentiment()
 
@@ -41,8 +42,11 @@ def test_direction() -> None:
         (0.0, 0.05, "neutral"),
     ],
 )
-def test_the_cut_belongs_to_the_outer_classes(compound: float, cut: float, expected: str) -> None:
-    assert label_compound(compound, cut=cut) == expected
+def test_the_cut_belongs_to_the_outer_classes(
+    compound: float, cut: float, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VaderScorer, "compounds", lambda scorer, texts: [compound] * len(texts))
+    assert Sentiment(cut=cut).score([Text("a text")])[0]["compound"] == Value(compound, expected)
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\u3000"])

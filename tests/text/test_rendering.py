@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.core.records import Mention, Text
-from evenhand.text.rendering import join_texts, render_text
+from evenhand.text.rendering import render_text
 
 MENTIONS = (Mention("Ada", mask="Person"), Mention("coder"))
 
@@ -75,4 +75,5 @@ def test_what_is_scored_is_composed_unless_nothing_may_change() -> None:
     ],
 )
 def test_join_adds_a_space_only_where_both_sides_lack_it(prompt: str, continuation: str, whole: str) -> None:
-    assert join_texts(prompt, continuation) == whole
+    rendered = render_text(prompt, continuation, scope="full", masking="none", mask_option="none")
+    assert rendered.text == whole

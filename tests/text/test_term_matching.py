@@ -6,12 +6,12 @@ from tests.oracles.masking import terms_slowly
 from tests.oracles.terms import TermMatch, find_slowly
 
 from evenhand.core.records import Mention
-from evenhand.text.term_search import TermSearcher, longest_first
+from evenhand.text.term_search import TermSearcher
 
 
 def find_terms(terms: list[str], text: str) -> list[TermMatch]:
     """Whole words, the longest of those that start together."""
-    ordered = sorted({term.strip() for term in terms} - {""}, key=longest_first)
+    ordered = sorted({term.strip() for term in terms} - {""}, key=lambda term: (-len(term), term))
     spans = TermSearcher([Mention(term) for term in ordered]).find(text)
     return [TermMatch(ordered[rank], start, end) for rank, start, end in spans]
 

@@ -80,7 +80,6 @@ class LmEvalExport:
                 "--output_path OUT",
                 f"        evenhand score OUT/*/samples_{self.name}_*.jsonl",
             ),
-            folder=self.folder,
         )
 
     def run(self) -> Path:

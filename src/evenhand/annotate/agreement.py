@@ -77,7 +77,7 @@ class LabelJob:
     def plan(self) -> RunPlan:
         """The plan to show before the run starts."""
         lines = (*describe_questions(self.labels), *self.lines, f"folder   {self.folder}")
-        return RunPlan(self.title, lines, self.folder)
+        return RunPlan(self.title, lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Write the tables and the report."""

@@ -114,7 +114,7 @@ class ItemSamplingJob:
             f"{2 * self.per_prompt * prompts:,}, seed {self.seed}",
             f"file    {self.out}",
         )
-        return RunPlan(f"sample {self.source} for annotation", lines, self.out)
+        return RunPlan(f"sample {self.source} for annotation", lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> SampledItems:
         """Score the texts, draw from them, and write the table."""

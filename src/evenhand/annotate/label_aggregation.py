@@ -177,7 +177,7 @@ class AggregationJob:
     def plan(self) -> RunPlan:
         """The plan to show before the run starts."""
         lines = [line for labels in self.questions for line in describe_questions(replace(labels, notes=()))]
-        return RunPlan(f"settle {self.source}", (*lines, f"folder   {self.out}"), self.out)
+        return RunPlan(f"settle {self.source}", (*lines, f"folder   {self.out}"))
 
     def notes(self) -> list[str]:
         """Warnings about the table: rows left out, texts without the mask."""

@@ -50,7 +50,7 @@ class LabelExchangeJob:
     def plan(self) -> RunPlan:
         """The plan to show before the run starts."""
         lines = (*describe_questions(self.labels), f"writes   {self.out} ({self.format})")
-        return RunPlan(f"{self.verb} {self.labels.name}", lines, self.out)
+        return RunPlan(f"{self.verb} {self.labels.name}", lines)
 
     def run(self) -> list[Path]:
         """Write the answers, plus the labelling configuration for Label Studio."""

@@ -110,7 +110,7 @@ class StudyCreationJob:
             f"answers {len(self.items) * annotators:,} required{people}",
             f"folder  {self.folder}",
         )
-        return RunPlan(f"study {self.folder.name}", lines, self.folder)
+        return RunPlan(f"study {self.folder.name}", lines)
 
     def notes(self) -> list[str]:
         """Warnings: too few texts, no masked text, texts left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -62,17 +62,11 @@ class AuditJob(TextRunJob):
     options: AuditOptions
     model: Model
     parts: tuple[SuitePart, ...]
+    sample_tier: SampleTier
+    """The requested number of prompts and samples."""
+    slice: tuple[int, int] | None
+    """Which part of the work is done here, and of how many; the others are merged later."""
     texts_stage: ClassVar[str] = STAGE
-
-    @property
-    def sample_tier(self) -> SampleTier:
-        """The requested number of prompts and samples."""
-        return SampleTier(self.settings.options["limit"], self.parts[0].spec.samples)
-
-    @property
-    def slice(self) -> tuple[int, int] | None:
-        """Which part of the work is done here, and of how many; the others are merged later."""
-        return parse_slice(self.options["shard"]) if self.options["shard"] else None
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
@@ -95,13 +89,19 @@ class AuditJob(TextRunJob):
                 f"time    {self._estimate(tokens, texts)}",
                 f"folder  {self.folder}",
             ),
-            folder=self.folder,
         )
 
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
         """Write the table of generations; returns the prompts of its texts."""
-        tiers = add_tier([SampleTier(**tier) for tier in folder.manifest["growth"]], self.sample_tier)
-        shards = [self._plan_shards(part, tiers) for part in self.parts]
+        earlier = [SampleTier(**tier) for tier in folder.manifest["growth"]]
+        tiers = add_tier(earlier, self.sample_tier) if earlier else (self.sample_tier,)
+        # By their place among all.
+        shards = [dict(enumerate(plan_shards(len(part.prompts), tiers))) for part in self.parts]
+        if self.slice is not None:
+            shards = [
+                _select_shards(part, planned, *self.slice)
+                for part, planned in zip(self.parts, shards, strict=True)
+            ]
         with run_stage(folder, STAGE) as record:
             keys: list[str] = []
             for part, numbered in zip(self.parts, shards, strict=True):
@@ -137,21 +137,6 @@ class AuditJob(TextRunJob):
             for part, numbered in zip(self.parts, shards, strict=True)
             for number in sorted({at for shard in numbered.values() for at in range(shard.start, shard.stop)})
         ]
-
-    def _plan_shards(self, part: SuitePart, tiers: Sequence[SampleTier]) -> dict[int, PromptShard]:
-        """The shards that are worked on here, by their place among all."""
-        shards = dict(enumerate(plan_shards(len(part.prompts), tiers)))
-        if self.slice is None:
-            return shards
-        index, of = self.slice
-        own = {place: shards[place] for place in range(index - 1, len(shards), of)}
-        if not own:
-            raise InputError(
-                f"--shard {index}/{of} has nothing to do",
-                expected=f"at most {len(shards)} parts: {part.suite.info.name} has {len(shards)} shards",
-                fix="use fewer parts",
-            )
-        return own
 
     def scoring_rate(self) -> float | None:
         """Texts per second that its metrics scored and compared when last measured here, if ever."""
@@ -219,12 +204,8 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
                 fix="use --preset bold-bert, or name the sampling without a preset",
             )
         written_by = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
-        prompts = [prompt for part in parts for prompt in part.prompts]
-        groups = {axis: set[str]() for part in parts for axis in part.suite.info.baselines}
-        for group in (group for prompt in prompts for group in prompt.groups if group.axis in groups):
-            groups[group.axis].add(group.name)
-        run_setup.check_baselines(settings.options["baseline"], groups)
-        run_setup.check_strata(settings.options["strata"], prompts)
+        if settings.options["baseline"] or settings.options["strata"]:
+            _check_comparisons(settings, parts)
         defaults = dict.fromkeys(name for part in parts for name in part.suite.info.metrics)
         identity: dict[str, Json] = {
             "command": "audit",
@@ -239,8 +220,10 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             },
             "compare": settings.compare_identity(),
         }
-        if options["shard"]:
-            identity["slice"] = list(parse_slice(options["shard"]))
+        own = parse_slice(options["shard"]) if options["shard"] else None
+        if own is not None:
+            identity["slice"] = list(own)
+        loggers = run_setup.find_loggers(options) if options["log"] or options["log_texts"] else ()
         job = AuditJob(
             name=written_by.ref.name,
             suites={part.suite.info.name: asdict(part.suite.info) for part in parts},
@@ -248,12 +231,14 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             settings=settings,
             model=written_by,
             parts=parts,
+            sample_tier=SampleTier(settings.options["limit"], parts[0].spec.samples),
+            slice=own,
             metrics=run_setup.find_metrics(metrics, settings, tuple(defaults)),
             identity=identity,
             folder=Path(options["out"] or default_folder("audit", written_by.ref.name, identity)),
             command=options["command"] or f"evenhand audit {settings.model}",
             open_pool=lambda: pool,
-            callbacks=run_setup.find_callbacks(options),
+            callbacks=(*loggers, *options["callbacks"]),
         )
         stack.pop_all()
         return job
@@ -298,6 +283,30 @@ def _model_spec(model: str | Model | None, settings: RunConfig) -> ModelSpec:
     if settings.model == replay.NAME:
         options.setdefault("suite", settings.suites[0])
     return ModelSpec(settings.model, options, settings.mitigation, settings.mitigation_options)
+
+
+def _check_comparisons(settings: RunConfig, parts: Sequence[SuitePart]) -> None:
+    """An error for a baseline or a stratum that the prompts do not have."""
+    prompts = [prompt for part in parts for prompt in part.prompts]
+    groups = {axis: set[str]() for part in parts for axis in part.suite.info.baselines}
+    for group in (group for prompt in prompts for group in prompt.groups if group.axis in groups):
+        groups[group.axis].add(group.name)
+    run_setup.check_baselines(settings.options["baseline"], groups)
+    run_setup.check_strata(settings.options["strata"], prompts)
+
+
+def _select_shards(
+    part: SuitePart, shards: Mapping[int, PromptShard], index: int, of: int
+) -> dict[int, PromptShard]:
+    """Every ``of``-th shard from number ``index`` on; an error where there is none."""
+    own = {place: shards[place] for place in range(index - 1, len(shards), of)}
+    if not own:
+        raise InputError(
+            f"--shard {index}/{of} has nothing to do",
+            expected=f"at most {len(shards)} parts: {part.suite.info.name} has {len(shards)} shards",
+            fix="use fewer parts",
+        )
+    return own
 
 
 def _read_rate(key: str) -> float | None:

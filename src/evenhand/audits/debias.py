@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple, Unpack, cast
 
 from evenhand.audits.audit import AuditJob
@@ -81,7 +80,6 @@ class DebiasJob:
                 f"texts   {texts:,}, at most {texts * self.spec.max_new_tokens:,} tokens",
                 *describe_split_words(self.mitigated_model.ref),
             ),
-            Path(),
         )
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> DebiasResult:

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 import polars as pl
@@ -18,7 +18,7 @@ from evenhand.core.records import Completion, Finish, GenerationSpec, Prompt, Re
 from evenhand.store.cache import ContentCache
 from evenhand.store.run_folder import RunFolder
 from evenhand.store.schemas import GENERATIONS
-from evenhand.text.sentences import cut_first_sentence
+from evenhand.text.sentences import first_sentence_end
 
 SHARD_PROMPTS = 64
 """A shard is redone whole after a kill: small enough to lose little, large enough to fill a CPU's batch."""
@@ -56,9 +56,7 @@ def parse_slice(text: str) -> tuple[int, int]:
 
 
 def add_tier(tiers: Sequence[SampleTier], new: SampleTier) -> tuple[SampleTier, ...]:
-    """The tiers with a new one; a run may grow, never shrink."""
-    if not tiers:
-        return (new,)
+    """The tiers of an earlier run with a new one; a run may grow, never shrink."""
     last = tiers[-1]
     shrinks = new.samples < last.samples or (
         new.limit is not None and (last.limit is None or new.limit < last.limit)
@@ -117,11 +115,8 @@ class _ShardRequest(NamedTuple):
     prompts: Sequence[Prompt]
     samples: range
     tier: int
-
-    @property
-    def places(self) -> list[tuple[Prompt, int]]:
-        """Prompt and sample of each text."""
-        return [(prompt, sample) for prompt in self.prompts for sample in self.samples]
+    size: int
+    """How many texts it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,90 +138,114 @@ class TextGenerator:
         for shard in shards:
             own = prompts[shard.start : shard.stop]
             key = digest([identity, sampling, [prompt.id for prompt in own], list(shard.samples)])
-            requests.append(_ShardRequest(key, own, shard.samples, shard.tier))
+            requests.append(_ShardRequest(key, own, shard.samples, shard.tier, len(own) * len(shard.samples)))
         missing: set[str] = set()
         items = failed = new_tokens = 0
-        with progress.step("generating", sum(len(item.places) for item in requests)) as advance:
+        with progress.step("generating", sum(item.size for item in requests)) as advance:
             for item in requests:
-                if not self._is_finished(item.key):
+                is_finished = self.folder.has_shard(STAGE, item.key)
+                if not is_finished or (self.retry_failed and self._has_failures(item.key)):
                     completions = self._read_cached(item)
                     if not completions:
                         missing.add(item.key)
                         continue
                     items += len(completions)
-                    self._write_shard(item.key, completions)
-                advance(len(item.places))
+                    self._commit(item, completions, is_new=False)
+                advance(item.size)
             started, seconds = time.perf_counter(), 0.0
-            for group, answers in self._generate_groups(requests, missing):
+            for item, answers in self._generate_shards(requests, missing):
                 # Those of shards that were finished before, too.
                 new_tokens += sum(answer.new_tokens or 0 for answer in answers)
-                for item, of_shard in _split_by_shard(answers, group):
-                    if item.key not in missing:
-                        continue
-                    completions = self._check_completions(item, of_shard)
-                    items += len(completions)
-                    failed += sum(completion.failure is not None for completion in completions)
-                    # Before the commit: a shard of failures must be tried again, not kept.
-                    if failed > max(3, self.failure_rate * items):
-                        codes = sorted({done.failure for done in completions if done.failure})
-                        raise FailureRateError(
-                            f"{failed:,} of {items:,} texts failed ({', '.join(codes)})",
-                            expected=f"at most {self.failure_rate:.0%}",
-                            fix="fix the cause and run the same command again; finished shards are kept",
-                        )
-                    self._commit(item, completions)
-                    seconds = time.perf_counter() - started
-                    advance(len(item.places))
+                if item.key not in missing:
+                    continue
+                completions = self._check_completions(item, answers)
+                items += len(completions)
+                failed += sum(completion.failure is not None for completion in completions)
+                # Before the commit: a shard of failures must be tried again, not kept.
+                if failed > max(3, self.failure_rate * items):
+                    codes = sorted({done.failure for done in completions if done.failure})
+                    raise FailureRateError(
+                        f"{failed:,} of {items:,} texts failed ({', '.join(codes)})",
+                        expected=f"at most {self.failure_rate:.0%}",
+                        fix="fix the cause and run the same command again; finished shards are kept",
+                    )
+                self._commit(item, completions, is_new=True)
+                seconds = time.perf_counter() - started
+                advance(item.size)
         if new_tokens and seconds > 1:
             self.cache.put_many("rates", {throughput_key(self.model, self.spec): new_tokens / seconds})
         return [item.key for item in requests]
 
-    def _generate_groups(
+    def _has_failures(self, key: str) -> bool:
+        failed = self.folder.read_shards(STAGE, [key]).filter(pl.col("failure").is_not_null())
+        return failed.collect().height > 0
+
+    def _generate_shards(
         self, shards: Sequence[_ShardRequest], missing: set[str]
-    ) -> Iterator[tuple[list[_ShardRequest], Sequence[Completion]]]:
-        """The answers of the model to each group with a missing shard, as they are done."""
+    ) -> Iterator[tuple[_ShardRequest, Sequence[Completion]]]:
+        """The answers of the model to each shard of each group with a missing one, as they are done."""
+        # Neighbours that have so many texts together, or more; the groups follow from the plan alone.
         size = self.model.at_once if isinstance(self.model, MaxBatch) else 1
-        groups = [of for of in _group_shards(shards, size) if any(item.key in missing for item in of)]
+        groups: list[list[_ShardRequest]] = []
+        for item in shards:
+            last = groups[-1] if groups else []
+            # What was asked for later is not written with what may long be finished.
+            if last and last[0].tier == item.tier and sum(other.size for other in last) < size:
+                last.append(item)
+            else:
+                groups.append([item])
         # All shards of a group: a text's batch must not depend on what was finished before.
+        groups = [of for of in groups if any(item.key in missing for item in of)]
         requests = (
             [Request(prompt.id, prompt.text, tuple(item.samples)) for item in of for prompt in item.prompts]
             for of in groups
         )
         if isinstance(self.model, ParallelModel):
-            for place, completions in self.model.generate_each(requests, self.spec):
-                yield groups[place], completions
+            answered = self.model.generate_each(requests, self.spec)
         else:
-            for group, of_group in zip(groups, requests, strict=True):
-                yield group, list(self.model.generate(of_group, self.spec))
+            answered = enumerate(list(self.model.generate(of, self.spec)) for of in requests)
+        for place, completions in answered:
+            group = groups[place]
+            if len(group) == 1:
+                yield group[0], completions
+            else:
+                yield from _split_by_shard(completions, group)
 
-    def _is_finished(self, key: str) -> bool:
-        if not self.folder.has_shard(STAGE, key):
-            return False
-        if not self.retry_failed:
-            return True
-        failed = self.folder.read_shards(STAGE, [key]).filter(pl.col("failure").is_not_null())
-        return failed.collect().height == 0
-
-    def _commit(self, shard: _ShardRequest, completions: Sequence[Completion]) -> None:
-        # First the cache: a kill between the two would leave a finished shard it never learns of.
-        prompts = {prompt.id: prompt for prompt in shard.prompts}
-        values: dict[str, Json] = {
-            self._item_key(prompts[item.request_id], item.sample): [
+    def _commit(self, shard: _ShardRequest, completions: Sequence[Completion], *, is_new: bool) -> None:
+        """Write the shard; first, if the texts are new, to the cache, or a kill would keep them from it."""
+        if is_new:
+            keys = self._cache_keys(shard)
+            values: dict[str, Json] = {
+                keys[item.request_id, item.sample]: [
+                    item.text,
+                    item.finish,
+                    item.prompt_tokens,
+                    item.new_tokens,
+                ]
+                for item in completions
+                if item.failure is None
+            }
+            self.cache.put_many("generations", values)
+        rows = [
+            (
+                f"{item.request_id}:{item.sample}",
+                item.request_id,
+                self.model.ref.name,
+                item.sample,
                 item.text,
                 item.finish,
                 item.prompt_tokens,
                 item.new_tokens,
-            ]
+                item.failure,
+            )
             for item in completions
-            if item.failure is None
-        }
-        self.cache.put_many("generations", values)
-        self._write_shard(shard.key, completions)
+        ]
+        self.folder.write_shard(STAGE, shard.key, pl.DataFrame(rows, schema=dict(GENERATIONS), orient="row"))
 
     def _check_completions(self, shard: _ShardRequest, answers: Iterable[Completion]) -> list[Completion]:
         """One completion for each request and sample, in their order."""
         completions: dict[tuple[str, int], Completion | None] = {
-            (prompt.id, sample): None for prompt, sample in shard.places
+            (prompt.id, sample): None for prompt in shard.prompts for sample in shard.samples
         }
         for answer in answers:
             place = (answer.request_id, answer.sample)
@@ -244,7 +263,7 @@ class TextGenerator:
             elif (
                 text is not None
                 and self.spec.stop == "sentence"
-                and (cut := cut_first_sentence(text)) != text
+                and (cut := text[: first_sentence_end(text)]) != text
             ):
                 answer = replace(answer, text=cut, finish="sentence")
             completions[place] = answer
@@ -255,38 +274,25 @@ class TextGenerator:
 
     def _read_cached(self, shard: _ShardRequest) -> list[Completion] | None:
         """The shard from the cache, if all of it is there: a part would change the batches of the rest."""
-        keys = [self._item_key(prompt, sample) for prompt, sample in shard.places]
-        values = self.cache.get_many("generations", keys)
-        if len(values) < len(set(keys)):
-            return None
+        keys = self._cache_keys(shard)
+        values = self.cache.get_many("generations", list(keys.values()))
         completions = []
-        for (prompt, sample), key in zip(shard.places, keys, strict=True):
-            value = values[key]
+        for (prompt_id, sample), key in keys.items():
+            value = values.get(key)
             if not isinstance(value, list) or len(value) != 4 or not isinstance(value[0], str):
                 return None  # a value of another shape is a miss
             fields = cast("tuple[str, Finish, int | None, int | None]", value)
-            completions.append(Completion(prompt.id, sample, *fields))
+            completions.append(Completion(prompt_id, sample, *fields))
         return completions
 
-    def _item_key(self, prompt: Prompt, sample: int) -> str:
-        return digest([self.model.ref.identity(), self.spec.sampling(), prompt.id, prompt.text, sample])
-
-    def _write_shard(self, key: str, completions: Sequence[Completion]) -> None:
-        rows = [
-            (
-                f"{item.request_id}:{item.sample}",
-                item.request_id,
-                self.model.ref.name,
-                item.sample,
-                item.text,
-                item.finish,
-                item.prompt_tokens,
-                item.new_tokens,
-                item.failure,
-            )
-            for item in completions
-        ]
-        self.folder.write_shard(STAGE, key, pl.DataFrame(rows, schema=dict(GENERATIONS), orient="row"))
+    def _cache_keys(self, shard: _ShardRequest) -> dict[tuple[str, int], str]:
+        """The key of each text in the cache, by prompt and sample."""
+        identity, sampling = self.model.ref.identity(), self.spec.sampling()
+        return {
+            (prompt.id, sample): digest([identity, sampling, prompt.id, prompt.text, sample])
+            for prompt in shard.prompts
+            for sample in shard.samples
+        }
 
 
 def throughput_key(model: Model, spec: GenerationSpec) -> str:
@@ -295,29 +301,13 @@ def throughput_key(model: Model, spec: GenerationSpec) -> str:
     return digest(["tokens/s", model.ref.identity(), spec.burn_in, spec.iterations])
 
 
-def _group_shards(shards: Sequence[_ShardRequest], size: int) -> Iterator[list[_ShardRequest]]:
-    """Neighbours that have so many texts together, or more; the groups follow from the plan alone."""
-    group: list[_ShardRequest] = []
-    for shard in shards:
-        # What was asked for later is not written with what may long be finished.
-        if group and shard.tier != group[0].tier:
-            yield group
-            group = []
-        group.append(shard)
-        if sum(len(item.places) for item in group) >= size:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
 def _split_by_shard(
     completions: Sequence[Completion], group: Sequence[_ShardRequest]
 ) -> Iterator[tuple[_ShardRequest, Sequence[Completion]]]:
     """The completions of each shard; one that nobody requested goes to all, which refuse it."""
     owners: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for shard in group:
-        for prompt, sample in shard.places:
+        for prompt, sample in product(shard.prompts, shard.samples):
             owners[prompt.id, sample].append(shard.key)
     of_shard: defaultdict[str, list[Completion]] = defaultdict(list)
     for completion in completions:

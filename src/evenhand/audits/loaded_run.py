@@ -74,23 +74,19 @@ def read_comparisons(run: Run) -> list[Comparison]:
     return [Comparison(**row) for row in run.table("comparisons").select(names).iter_rows(named=True)]
 
 
-def read_baselines(manifest: Manifest) -> dict[tuple[str, str], str]:
-    """The declared baseline of every suite and axis."""
+def read_axis_settings(
+    manifest: Manifest,
+) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], tuple[str, ...]]]:
+    """(suite, axis) to its baseline, and to the metrics that are exploratory there."""
     given = manifest["identity"].get("compare", {}).get("baselines", {})
-    return {
-        (suite, axis): given.get(axis, baseline)
-        for suite, info in manifest["suites"].items()
-        for axis, baseline in info["baselines"].items()
-    }
-
-
-def read_exploratory(manifest: Manifest) -> dict[tuple[str, str], tuple[str, ...]]:
-    """(suite, axis) to the metrics that are exploratory there."""
-    return {
-        (suite, axis): tuple(metrics)
-        for suite, info in manifest["suites"].items()
-        for axis, metrics in info.get("exploratory", {}).items()
-    }
+    baselines: dict[tuple[str, str], str] = {}
+    exploratory: dict[tuple[str, str], tuple[str, ...]] = {}
+    for suite, info in manifest["suites"].items():
+        for axis, baseline in info["baselines"].items():
+            baselines[suite, axis] = given.get(axis, baseline)
+        for axis, metrics in info.get("exploratory", {}).items():
+            exploratory[suite, axis] = tuple(metrics)
+    return baselines, exploratory
 
 
 def read_command(run: Run) -> str:
@@ -214,6 +210,7 @@ def pair_runs(loaded: Sequence[FinishedRun]) -> PairedRuns:
             )
     metrics, doubts = _find_common_metrics(loaded, names)
     outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
+    baselines, exploratory = read_axis_settings(manifest)
     return PairedRuns(
         names=names,
         run=kept["run"].cast(pl.Int64).to_numpy(),
@@ -230,8 +227,8 @@ def pair_runs(loaded: Sequence[FinishedRun]) -> PairedRuns:
             if item.metric in metrics
         ),
         paired={suite: suite in paired_suites for suite in common},
-        baselines=read_baselines(manifest),
-        exploratory=read_exploratory(manifest),
+        baselines=baselines,
+        exploratory=exploratory,
         warnings=(*notes, *doubts),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -17,13 +17,12 @@ from evenhand.audits.analysis.example_texts import example_table, explanation_ta
 from evenhand.audits.analysis.group_analysis import analyse_groups
 from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import read_quantities
-from evenhand.audits.loaded_run import read_baselines, read_exploratory
+from evenhand.audits.loaded_run import read_axis_settings
 from evenhand.audits.run_setup import (
     SILENT_PROGRESS,
     Callback,
-    add_earlier_metrics,
+    find_metrics,
     finish_run,
-    open_run,
     write_manifest,
 )
 from evenhand.config import RunConfig
@@ -76,14 +75,18 @@ class TextRunJob(ABC):
         with ExitStack() as stack:
             if pool := self.open_pool():
                 stack.callback(pool.close)
-            folder, cache = stack.enter_context(
-                open_run(self.folder, self.identity, fresh=self.options["fresh"])
+            cache = stack.enter_context(closing(ContentCache()))
+            folder = stack.enter_context(
+                RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"])
             )
             write_manifest(
                 folder, command=self.command, name=self.name, settings=self.settings, suites=self.suites
             )
             prompts = self.write_texts(folder, cache, progress)
-            metrics = add_earlier_metrics(self.metrics, folder, self.settings)
+            # Those an earlier run in this folder had are kept.
+            metrics = dict(self.metrics)
+            if earlier := [spec for spec in folder.manifest.get("metrics", {}) if spec not in metrics]:
+                metrics = {**find_metrics(earlier, self.settings), **metrics}
             folder.write("prompts", write_prompt_rows(prompts))
             started = time.perf_counter()
             generations = folder.run().table("generations")
@@ -186,14 +189,14 @@ def write_findings(
             )
         ]
         options, manifest = settings.options, folder.manifest
-        model = manifest["name"]
+        model, (baselines, exploratory) = manifest["name"], read_axis_settings(manifest)
         comparer = GroupComparer(
             model=model,
-            baselines=read_baselines(manifest),
+            baselines=baselines,
             level=options["level"],
             correction=options["correction"],
             seed=options["seed"],
-            exploratory=read_exploratory(manifest),
+            exploratory=exploratory,
             test=options["test"],
         )
         prompt_ids, suites = generations["prompt_id"].to_list(), manifest["suites"]

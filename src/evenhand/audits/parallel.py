@@ -56,15 +56,13 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def count_threads() -> int:
-    """How many threads may work at once: ``OMP_NUM_THREADS`` as in every library, else one a core."""
-    named = os.environ.get("OMP_NUM_THREADS", "")
-    return int(named) if named.isdigit() and int(named) else os.cpu_count() or 1
-
-
 def map_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """What the work gives for each item, in their order; the result does not depend on the threads."""
-    count = count_threads()
+    """What the work gives for each item, in their order; the result does not depend on the threads.
+
+    There are as many as ``OMP_NUM_THREADS`` says, as in every library, else one a core.
+    """
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    count = int(named) if named.isdigit() and int(named) else os.cpu_count() or 1
     if count < 2:
         return [work(item) for item in items]
     with ThreadPoolExecutor(count) as pool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.audits.analysis.group_analysis import read_stratum
+from evenhand.audits.analysis.group_comparison import missing_baseline_error
 from evenhand.config import RunConfig
 from evenhand.core import registry
 from evenhand.core.digests import Json
@@ -21,7 +21,6 @@ from evenhand.core.registry import Option
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.run_options import Logging
-from evenhand.store.cache import ContentCache
 from evenhand.store.run import Run, run_errors
 from evenhand.store.run_folder import RunFolder, utc_timestamp
 
@@ -40,7 +39,6 @@ class RunPlan:
 
     title: str
     lines: tuple[str, ...]
-    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class RunJob:
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        return RunPlan(self.title, self.lines, self.folder)
+        return RunPlan(self.title, self.lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Do it, and report."""
@@ -154,11 +152,7 @@ def check_baselines(given: Mapping[str, str], groups: Mapping[str, Collection[st
                 fix="use one of these axes",
             )
         if baseline not in (*groups[axis], REST, ALL):
-            raise InputError(
-                f"the baseline {baseline!r} of axis {axis!r} has no texts",
-                expected=", ".join((*sorted(groups[axis])[:20], REST, ALL)),
-                fix=f"name a baseline with --baseline {axis}=GROUP",
-            )
+            raise missing_baseline_error(baseline, axis, sorted(groups[axis]))
 
 
 def check_strata(given: Sequence[str], prompts: Sequence[Prompt]) -> None:
@@ -171,23 +165,6 @@ def check_strata(given: Sequence[str], prompts: Sequence[Prompt]) -> None:
                 expected=", ".join(sorted(known | {"template"})),
                 fix="name one of these",
             )
-
-
-@contextmanager
-def open_run(
-    path: Path, identity: Mapping[str, Json], *, fresh: bool
-) -> Iterator[tuple[RunFolder, ContentCache]]:
-    """The locked run folder and the cache, for as long as a run works in them."""
-    with closing(ContentCache()) as cache, RunFolder(path, identity=identity, fresh=fresh) as folder:
-        yield folder, cache
-
-
-def add_earlier_metrics(
-    metrics: Mapping[str, Metric], folder: RunFolder, settings: RunConfig
-) -> Mapping[str, Metric]:
-    """The requested metrics and those the run already held: metrics are added, never dropped."""
-    earlier = [spec for spec in folder.manifest.get("metrics", {}) if spec not in metrics]
-    return {**find_metrics(earlier, settings), **metrics} if earlier else metrics
 
 
 def write_manifest(
@@ -207,13 +184,11 @@ def write_manifest(
     folder.save_manifest()
 
 
-def find_callbacks(options: Logging) -> tuple[Callback, ...]:
-    """What is done with a finished run: it is logged, then given to the caller's own callbacks."""
-    if not options["log"] and not options["log_texts"]:
-        return tuple(options["callbacks"])
+def find_loggers(options: Logging) -> list[Callback]:
+    """The loggers that the options name; their libraries are loaded only where there are some."""
     from evenhand.audits.experiment_loggers import create_loggers
 
-    return (*create_loggers(options["log"], log_texts=options["log_texts"]), *options["callbacks"])
+    return create_loggers(options["log"], log_texts=options["log_texts"])
 
 
 @dataclass(frozen=True, slots=True)

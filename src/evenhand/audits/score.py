@@ -158,7 +158,6 @@ class ScoreJob(TextRunJob):
                 *run_setup.describe_engine(self.settings),
                 f"folder  {self.folder}",
             ),
-            folder=self.folder,
         )
 
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
@@ -211,7 +210,7 @@ def score(
 @checks_options
 def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> ScoreJob:
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
-    actions = run_setup.find_callbacks(options)
+    loggers = run_setup.find_loggers(options) if options["log"] or options["log_texts"] else ()
     if texts is None:
         fields = COLUMNS.items()
         if any(options.get(name) not in (field.default, None, []) for name, field in fields):
@@ -278,5 +277,5 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         folder=Path(options["out"] or default_folder("score", Path(name).stem, identity)),
         command=options["command"] or command,
         open_pool=partial(run_setup.open_pool, settings),
-        callbacks=actions,
+        callbacks=(*loggers, *options["callbacks"]),
     )

@@ -158,7 +158,7 @@ class TradeoffJob:
         audits = {one.name: self.study.audit(one, self.folder / RUNS) for one in self.study.conditions}
         lines = (f"{name}: {audit.plan().lines[0]}" for name, audit in audits.items())
         title = f"tradeoff {self.study.model.ref.name}"
-        return RunPlan(title, (*lines, f"folder  {self.folder}"), self.folder)
+        return RunPlan(title, (*lines, f"folder  {self.folder}"))
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Audit every strength, and write ``tradeoff.parquet``, ``.md`` and ``.svg``, ``price.parquet``."""

@@ -77,7 +77,7 @@ class CollectionJob:
             f"groups  {len(self.groups.rules)} in {', '.join(domains)}",
             f"folder  {self.folder}",
         )
-        return RunPlan("build bold", lines, self.folder)
+        return RunPlan("build bold", lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> CollectionResult:
         """Collect, or resume an interrupted collection."""

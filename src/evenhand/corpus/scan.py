@@ -97,7 +97,6 @@ class CorpusScan:
                 f"about {max(1, round(size / 4e8 / self.workers)):,} s",
                 f"folder  {self.folder}",
             ),
-            folder=self.folder,
         )
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, cast
 
@@ -102,36 +102,55 @@ class MetricScorer:
     def run(
         self, generations: pl.DataFrame, prompts: Mapping[str, Prompt], progress: Progress
     ) -> ScoringStats:
-        """Score what is missing; the tally holds the keys of the finished shards."""
-        tally, under_way = ScoringStats([]), dict[int, _TextBlock]()
-
-        def list_unfinished() -> Iterator[list[Text]]:
-            asked = 0
-            for rows in generations.iter_slices(BLOCK):
-                block = self._block(rows, prompts, tally)
-                tally.keys.append(block.key)
-                tally.items += len(block.ids)
-                if self.folder.has_shard(STAGE, block.key):
-                    tally.reused += len(block.ids)
-                    advance(len(block.ids))
-                    continue
-                block = self._read_cache(block, tally)
-                under_way[asked] = block
-                asked += 1
-                yield list(block.unscored.values())
-
+        """Score what is missing; the statistics hold the keys of the finished shards."""
+        stats, pending = ScoringStats([]), dict[int, _TextBlock]()
         with progress.step(f"scoring {self.spec}", generations.height) as advance:
+            blocks = self._list_unfinished(generations, prompts, stats, pending, advance)
+            answered: Iterable[tuple[int, ScoredTexts]]
             if self.executor is None:
-                answered = score_blocks(self.spec, self.metric, list_unfinished())
+                answered = enumerate(score_texts(self.spec, self.metric, texts) for texts in blocks)
             else:
-                answered = self.executor.score_blocks(self.spec, list_unfinished())
+                answered = self.executor.score_blocks(self.spec, blocks)
             for place, answers in answered:
-                block = under_way.pop(place)
-                self._commit(block, answers, tally)
+                block = pending.pop(place)
+                self._commit(block, answers, stats)
                 advance(len(block.ids))
-        return tally
+        return stats
 
-    def _block(self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], tally: ScoringStats) -> _TextBlock:
+    def _list_unfinished(
+        self,
+        generations: pl.DataFrame,
+        prompts: Mapping[str, Prompt],
+        stats: ScoringStats,
+        pending: dict[int, _TextBlock],
+        advance: Callable[[int], None],
+    ) -> Iterator[list[Text]]:
+        """What the metric is asked about, block by block; each block is kept in ``pending`` by its place."""
+        place, info = 0, self.metric.info
+        for rows in generations.iter_slices(BLOCK):
+            block = self._render_block(rows, prompts, stats)
+            stats.keys.append(block.key)
+            stats.items += len(block.ids)
+            if self.folder.has_shard(STAGE, block.key):
+                stats.reused += len(block.ids)
+                advance(len(block.ids))
+                continue
+            texts = [text for text in block.texts if text is not None]
+            keys, cached = [str(number) for number in range(len(texts))], dict[str, Json]()
+            # A cheap metric is faster than a cache.
+            if not info.cheap:
+                keys = digests(info.identity(), (text.text for text in texts))
+                cached = self.cache.get_many("scores", keys)
+                stats.reused += len(cached)
+            unscored = {key: text for key, text in zip(keys, texts, strict=True) if key not in cached}
+            pending[place] = replace(block, cache_keys=keys, cached=cached, unscored=unscored)
+            place += 1
+            yield list(unscored.values())
+
+    def _render_block(
+        self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], stats: ScoringStats
+    ) -> _TextBlock:
+        """The texts of some rows as the metric reads them, and why others are left out."""
         ids, info = rows["id"].to_list(), self.metric.info
         texts: list[Text | None] = []
         failures: list[str | None] = []
@@ -141,7 +160,7 @@ class MetricScorer:
             is_outside = groups is not None and not any(
                 group.name in groups.get(group.axis, ()) for group in prompt.groups
             )
-            tally.outside += is_outside
+            stats.outside += is_outside
             left_out, rendered = is_outside and self.has_limits, None
             if text is not None and not left_out:
                 rendered = render_text(
@@ -152,69 +171,58 @@ class MetricScorer:
                     mentions=prompt.mentions,
                     mask_option=self.mask,
                 )
-                tally.unmasked += info.masking != "none" and not rendered.masks
+                stats.unmasked += info.masking != "none" and not rendered.masks
             texts.append(rendered)
             failures.append(failure or (OUTSIDE_GROUPS if left_out else None))
         strings: list[Json] = [text.text if text else None for text in texts]
         key = digest([self.spec, info.identity(), list(ids), strings, list(failures)])
         return _TextBlock(key, ids, texts, failures)
 
-    def _read_cache(self, block: _TextBlock, tally: ScoringStats) -> _TextBlock:
-        """The block with what the cache knows of it; a cheap metric is faster than a cache."""
-        texts = [text for text in block.texts if text is not None]
-        if self.metric.info.cheap:
-            keys, cached = [str(place) for place in range(len(texts))], dict[str, Json]()
-        else:
-            keys = digests(self.metric.info.identity(), (text.text for text in texts))
-            cached = self.cache.get_many("scores", keys)
-            tally.reused += len(cached)
-        unscored = {key: text for key, text in zip(keys, texts, strict=True) if key not in cached}
-        return replace(block, cache_keys=keys, cached=cached, unscored=unscored)
-
-    def _commit(self, block: _TextBlock, answers: ScoredTexts, tally: ScoringStats) -> None:
-        tally.errors += answers.errors
-        if tally.errors > max(3, self.failure_rate * tally.items):
+    def _commit(self, block: _TextBlock, answers: ScoredTexts, stats: ScoringStats) -> None:
+        """Write what the metric said: sound scores to the cache, then all of them as a shard."""
+        stats.errors += answers.errors
+        if stats.errors > max(3, self.failure_rate * stats.items):
             raise FailureRateError(
-                f"metric {self.spec!r} failed on {tally.errors:,} of {tally.items:,} texts",
+                f"metric {self.spec!r} failed on {stats.errors:,} of {stats.items:,} texts",
                 expected=f"at most {self.failure_rate:.0%}",
                 fix="run `evenhand.testing.check_metric` on it; the scores of other metrics are kept",
             )
-        scored = dict(zip(block.unscored, answers.outputs, strict=True))
-        if not self.metric.info.cheap:
+        info, missing = self.metric.info, Value(None, None, "no_value")
+        scored: dict[str, Outputs] = {}
+        for key, row in zip(block.unscored, answers.outputs, strict=True):
+            checked: dict[str, Value] = {}
+            for name, value in row.items():
+                # What is neither a number nor a label is given a reason.
+                if value.value is not None and not math.isfinite(value.value):
+                    value = Value(None, None, "not_finite")
+                checked[name] = missing if value == (None, None, None) else value
+            scored[key] = checked
+        if not info.cheap:
+            # Failures are recorded, but are not hits.
             sound: dict[str, Json] = {
-                key: {name: list(_check_value(value)) for name, value in row.items()}
+                key: {name: list(value) for name, value in row.items()}
                 for key, row in scored.items()
-                if _is_sound(row)
+                if not any((value.null_reason or "").startswith("metric_error") for value in row.values())
             }
             self.cache.put_many("scores", sound)
-        for key, row in cast("Mapping[str, Mapping[str, tuple[float | None]]]", block.cached).items():
-            scored[key] = {name: Value(*value) for name, value in row.items()}
+        cached = cast("Mapping[str, Mapping[str, tuple[float | None]]]", block.cached)
+        scored |= {key: {name: Value(*of) for name, of in row.items()} for key, row in cached.items()}
         known = (scored[key] for key in block.cache_keys)
         outputs = (
-            null_outputs(self.metric.info, failure or "no_text") if text is None else next(known)
+            null_outputs(info, failure or "no_text") if text is None else next(known)
             for text, failure in zip(block.texts, block.failures, strict=True)
         )
-        self.folder.write_shard(STAGE, block.key, self._table(block.ids, outputs))
-
-    def _table(self, ids: Sequence[str], outputs: Iterator[Outputs]) -> pl.DataFrame:
-        info, missing = self.metric.info, Value(None, None, "no_value")
         names = [output.name for output in info.outputs]
-        values = [_check_value(row.get(name, missing)) for row in outputs for name in names]
+        values = [row.get(name, missing) for row in outputs for name in names]
         columns: dict[str, Sequence[object]] = {
-            "text_id": [text_id for text_id in ids for _ in names],
+            "text_id": [text_id for text_id in block.ids for _ in names],
             "metric": [self.spec] * len(values),
             "metric_version": [info.version] * len(values),
-            "output": names * len(ids),
+            "output": names * len(block.ids),
             **{name: [getattr(value, name) for value in values] for name in Value._fields},
         }
-        return pl.DataFrame({name: columns[name] for name in SCORES}, schema=dict(SCORES))
-
-
-def score_blocks(
-    spec: str, metric: Metric, blocks: Iterable[Sequence[Text]]
-) -> Iterator[tuple[int, ScoredTexts]]:
-    """What a metric of this process says of each block, one after the other."""
-    return ((place, score_texts(spec, metric, texts)) for place, texts in enumerate(blocks))
+        table = pl.DataFrame({name: columns[name] for name in SCORES}, schema=dict(SCORES))
+        self.folder.write_shard(STAGE, block.key, table)
 
 
 def score_texts(spec: str, metric: Metric, texts: Sequence[Text]) -> ScoredTexts:
@@ -249,20 +257,6 @@ def null_outputs(info: MetricInfo, reason: str) -> Outputs:
 def scoring_rate_key(metrics: Iterable[Metric]) -> str:
     """Under which the texts a second of metrics are remembered, for the estimate of the next run."""
     return digest(["texts/s", sorted(digest(metric.info.identity()) for metric in metrics)])
-
-
-def _check_value(value: Value) -> Value:
-    """The value, with what is neither a number nor a label given a reason."""
-    if value.value is not None and not math.isfinite(value.value):
-        return Value(None, None, "not_finite")
-    if value.value is None and value.label is None and value.null_reason is None:
-        return Value(None, None, "no_value")
-    return value
-
-
-def _is_sound(outputs: Outputs) -> bool:
-    """Failures are recorded, but are not hits."""
-    return not any((value.null_reason or "").startswith("metric_error") for value in outputs.values())
 
 
 def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_stage: str) -> pl.DataFrame:

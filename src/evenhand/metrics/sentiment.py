@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.vader import PACKAGE_VERSION, VaderScorer, lexicon_digest
+from evenhand.metrics.vader import PACKAGE_VERSION, VaderScorer
 
 LABELS = ("negative", "neutral", "positive")
 BOLD_CUT = 0.5
@@ -70,7 +69,7 @@ class Sentiment:
         self._cuts = {"compound": float(cut)} | others
         self._vader = VaderScorer()
         # A compound has four decimals, so there are at most 20,001 different rows.
-        self._cached_row = cache(self._row)
+        self._rows: dict[float, dict[str, Value]] = {}
         self._empty = dict.fromkeys(self._cuts, Value(None, None, "empty"))
         outputs = tuple(
             # The value of a further cut is the same compound: only its label is news.
@@ -87,30 +86,23 @@ class Sentiment:
             for name, own in self._cuts.items()
         )
         options = {"cut": f"{self._cuts['compound']:g}"}
-        self.info = replace(self.info, outputs=outputs, options=options, weights=lexicon_digest())
+        self.info = replace(self.info, outputs=outputs, options=options, weights=self._vader.lexicon_digest)
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text its compound score with a label at each cut; null for an empty text."""
         strings = [text.text for text in texts]
+        compounds = self._vader.compounds(strings)
+        for compound in set(compounds) - self._rows.keys():
+            row = self._rows[compound] = {}
+            for name, cut in self._cuts.items():
+                # A score equal to a cut is beyond it.
+                label = "positive" if compound >= cut else "negative" if compound <= -cut else "neutral"
+                row[name] = Value(compound, label)
         return [
-            self._cached_row(compound) if text and not text.isspace() else self._empty
-            for text, compound in zip(strings, self._vader.compounds(strings), strict=True)
+            self._rows[compound] if text and not text.isspace() else self._empty
+            for text, compound in zip(strings, compounds, strict=True)
         ]
 
     def explain(self, text: Text, output: str = "compound") -> list[WordScore]:
         """The words behind the score, each with its valence after VADER's rules (about -4 to 4)."""
         return self._vader.explain(text.text)
-
-    def _row(self, compound: float) -> Mapping[str, Value]:
-        return {name: Value(compound, label_compound(compound, cut=cut)) for name, cut in self._cuts.items()}
-
-
-def label_compound(compound: float, *, cut: float) -> str:
-    """The class of a compound score; a score equal to a cut is beyond it.
-
-    >>> label_compound(0.5, cut=0.5), label_compound(-0.0499, cut=0.05)
-    ('positive', 'neutral')
-    """
-    if compound >= cut:
-        return "positive"
-    return "negative" if compound <= -cut else "neutral"

@@ -24,19 +24,14 @@ _TOKEN = re.compile(r"\S+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
-def lexicon_digest() -> str:
-    """The digest of the package's version and its two lexicons."""
-    folder = Path(package.__file__).parent
-    files = ("vader_lexicon.txt", "emoji_utf8_lexicon.txt")
-    return digest([PACKAGE_VERSION, *(file_digest(folder / name) for name in files)])
-
-
 class VaderScorer:
     """Scores texts and the words in them."""
 
     def __init__(self) -> None:
         self._analyzer = package.SentimentIntensityAnalyzer()
         self._emoji: dict[str, str] = self._analyzer.emojis
+        folder, names = Path(package.__file__).parent, ("vader_lexicon.txt", "emoji_utf8_lexicon.txt")
+        self.lexicon_digest = digest([PACKAGE_VERSION, *(file_digest(folder / name) for name in names)])
 
     def compounds(self, texts: Sequence[str]) -> list[float]:
         """The compound score of each text, in [-1, 1], to four decimals; 0 for a text without words."""

@@ -120,7 +120,7 @@ class ReplicationJob:
     def plan(self) -> RunPlan:
         """The planned work."""
         lines = (*self.job.plan(), *self._list_earlier_sources(), f"folder  {self.folder}")
-        return RunPlan(title=f"replicate {self.paper}", lines=lines, folder=self.folder)
+        return RunPlan(title=f"replicate {self.paper}", lines=lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Compute and write all exhibits; finished work of single runs is reused."""

@@ -13,7 +13,7 @@ from typing import Final, Unpack
 
 import polars as pl
 
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, open_run, write_manifest
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, write_manifest
 from evenhand.config import RunConfig, resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import Json, canonical_json, digest
@@ -78,12 +78,15 @@ class ProbeJob:
                 f"time    {self._estimate(sentences)}",
                 f"folder  {self.folder}",
             ),
-            folder=self.folder,
         )
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Score the remaining sentences, measure and report."""
-        with open_run(self.folder, self.identity, fresh=self.options["fresh"]) as (folder, cache):
+        fresh = self.options["fresh"]
+        with (
+            closing(ContentCache()) as cache,
+            RunFolder(self.folder, identity=self.identity, fresh=fresh) as folder,
+        ):
             command = self.options["command"] or f"evenhand probe {self.spec}"
             suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
             write_manifest(folder, command=command, name=self.model, settings=self.settings, suites=suites)

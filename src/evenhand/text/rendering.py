@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from evenhand.core.records import Mask, Masking, Mention, Scope, Text
-from evenhand.text.term_search import TermSearcher, longest_first
+from evenhand.text.term_search import TermSearcher
 from evenhand.text.word_tokens import compose_unicode
 
 
@@ -44,7 +44,8 @@ def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None 
 def _prepare_search(mentions: tuple[Mention, ...]) -> tuple[TermSearcher, list[Mask]]:
     """What finds the mentions, and the mask of each of its terms."""
     wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
-    ordered = sorted(wanted, key=lambda mention: longest_first(mention.text))
+    # A longer term is tried before a shorter one that it contains.
+    ordered = sorted(wanted, key=lambda mention: (-len(mention.text), mention.text))
     return TermSearcher(ordered), [mention.mask for mention in ordered]
 
 
@@ -73,31 +74,23 @@ def render_text(
     Args:
         prompt_text: The prompt; empty where there is none.
         continuation: What was written after it, with its leading space where the model wrote one.
-        scope: ``full`` reads prompt and continuation, ``continuation`` leaves the prompt out.
+        scope: ``full`` reads prompt and continuation, ``continuation`` leaves the prompt out. One space is
+            put between them only where neither has white space at the border and the continuation does not
+            start with punctuation that clings to the word before it.
         masking: The metric's wish. ``xyz`` turns every mention into XYZ; otherwise a mention becomes its own
             mask (Person or XYZ), also for a metric that asks for none: the suite decides what is masked.
         mentions: The words that reveal the group.
         mask_option: ``none`` leaves the text exactly as it is: the unmasked reference values need that.
     """
-    text = join_texts(prompt_text, continuation) if scope == "full" else continuation
+    text = continuation
+    if scope == "full" and prompt_text:
+        is_joined = not continuation or prompt_text[-1].isspace() or continuation[0].isspace()
+        # Chat endpoints and files often drop the leading space.
+        text = f"{prompt_text}{'' if is_joined or continuation[0] in _CLINGING else ' '}{continuation}"
     if mask_option == "none":
         return Text(text)
     if not all(mention.text.isascii() for mention in mentions):
         mentions = [replace(mention, text=compose_unicode(mention.text)) for mention in mentions]
-    return mask_mentions(compose_unicode(text), mentions, token="XYZ" if masking == "xyz" else None)
-
-
-def join_texts(prompt_text: str, continuation: str) -> str:
-    """Prompt and continuation as one text, exactly as they are wherever they already fit together.
-
-    One space is put between them only where neither has white space at the border and the continuation does
-    not start with punctuation that clings to the word before it: chat endpoints and files often drop the
-    leading space.
-
-    >>> join_texts("She worked as", "a pilot"), join_texts("In May", ", she")
-    ('She worked as a pilot', 'In May, she')
-    """
-    if not prompt_text or not continuation:
-        return prompt_text + continuation
-    fits = prompt_text[-1].isspace() or continuation[0].isspace() or continuation[0] in _CLINGING
-    return prompt_text + continuation if fits else f"{prompt_text} {continuation}"
+    if not text.isascii():
+        text = compose_unicode(text)
+    return mask_mentions(text, mentions, token="XYZ" if masking == "xyz" else None)

@@ -71,8 +71,10 @@ def split_sentences(text: str) -> list[str]:
 
 def _find_ends(text: str, *, complete: bool) -> Iterator[tuple[int, bool]]:
     """The places where a sentence ends (True), and those where more text decides (False)."""
-    begin = _skip_space(text, 0)
+    begin = 0
     for match in _STOP.finditer(text):
+        while begin < len(text) and text[begin].isspace():
+            begin += 1
         end = match.start() if match["blank"] else match.end()
         # The number of a list item ends no sentence.
         head = text[begin : min(match.start(), begin + 4)]
@@ -81,7 +83,7 @@ def _find_ends(text: str, *, complete: bool) -> Iterator[tuple[int, bool]]:
         is_end = True if match["blank"] else _judge(text, match, complete=complete)
         if is_end is not False:
             yield end, is_end is True
-            begin = _skip_space(text, end)
+            begin = end
 
 
 def _kind(text: str, match: re.Match[str]) -> str:
@@ -122,9 +124,3 @@ def _judge(text: str, match: re.Match[str], *, complete: bool) -> bool | None:
         "lower": not word[:1].islower(),
         "maybe": word[:1].isupper() and word.lower() in _STARTERS,
     }[kind]
-
-
-def _skip_space(text: str, start: int) -> int:
-    while start < len(text) and text[start].isspace():
-        start += 1
-    return start

@@ -10,6 +10,7 @@ from evenhand.core.records import Mention
 
 _QUOTES = "'\u2019\u2018\u02bc"
 _ANY_QUOTE = f"[{_QUOTES}]"
+_WORD = re.compile(r"\w")
 # In a folded text these are letters and digits whatever they were before; others are looked at more closely.
 _OUTSIDE_WORD = "(?<![a-z0-9_])"
 
@@ -51,31 +52,37 @@ class TermSearcher:
 
     def find(self, text: str) -> Iterator[TermSpan]:
         """Every match, in the order of the text."""
-        folded = _FoldedText.of(text)
+        # One spelling, in which every letter stays one letter and every run of white space is one space.
+        folded = text.translate(_FOLD)
+        origins: Sequence[int] = range(len(folded))
+        if "  " in folded:
+            neighbours = zip("x" + folded, folded, strict=False)
+            origins = [place for place, pair in enumerate(neighbours) if pair != (" ", " ")]
+            folded = "".join(folded[origin] for origin in origins)
         done = 0
-        for match in self._starts.finditer(folded.text):
+        for match in self._starts.finditer(folded):
             place = match.start()
-            if place >= done and (span := self._at(text, place, folded)) is not None:
-                yield span
-                done = place + self._sizes[span.rank]
-
-    def _at(self, text: str, place: int, folded: _FoldedText) -> TermSpan | None:
-        ranks: list[int] = []
-        for length in self._lengths[folded.text[place]]:
-            # At the end of the text the piece is shorter, and then no term of that length.
-            piece = folded.text[place : place + length]
-            if piece in self._ranks and len(piece) == length:
-                ranks += self._ranks[piece]
-        for rank in sorted(ranks):
-            start, end = folded.origin(place), folded.origin(place + self._sizes[rank] - 1) + 1
-            if self._fits(rank, text, start, end):
-                return TermSpan(rank, start, end)
-        return None
+            if place < done:
+                continue
+            ranks: list[int] = []
+            for length in self._lengths[folded[place]]:
+                # At the end of the text the piece is shorter, and then no term of that length.
+                piece = folded[place : place + length]
+                if piece in self._ranks and len(piece) == length:
+                    ranks += self._ranks[piece]
+            for rank in sorted(ranks):
+                start, end = origins[place], origins[place + self._sizes[rank] - 1] + 1
+                if self._fits(rank, text, start, end):
+                    yield TermSpan(rank, start, end)
+                    done = place + self._sizes[rank]
+                    break
 
     def _fits(self, rank: int, text: str, start: int, end: int) -> bool:
         """Whether a candidate is a match: folding is coarser than ignoring case beyond ASCII."""
         term = self._terms[rank]
-        if term.whole_word and (_is_word(text[start - 1 : start]) or _is_word(text[end : end + 1])):
+        if term.whole_word and (
+            (start > 0 and _WORD.match(text, start - 1) is not None) or _WORD.match(text, end) is not None
+        ):
             return False
         if term.text.isascii() and text[start:end].isascii():
             return True
@@ -83,28 +90,6 @@ class TermSearcher:
             parts = (re.escape(part).replace("'", _ANY_QUOTE) for part in term.text.split())
             self._spellings[rank] = re.compile(r"\s+".join(parts), re.IGNORECASE)
         return self._spellings[rank].fullmatch(text, start, end) is not None
-
-
-class _FoldedText(NamedTuple):
-    """A text in one spelling, every run of white space one space."""
-
-    text: str
-    origins: Sequence[int] | None
-    """Where each of its letters stands in the original; None where that is the same place."""
-
-    @classmethod
-    def of(cls, text: str) -> _FoldedText:
-        """The folded text; every letter stays one letter."""
-        folded = text.translate(_FOLD)
-        if "  " not in folded:
-            return cls(folded, None)
-        neighbours = zip("x" + folded, folded, strict=False)
-        origins = [place for place, pair in enumerate(neighbours) if pair != (" ", " ")]
-        return cls("".join(folded[origin] for origin in origins), origins)
-
-    def origin(self, place: int) -> int:
-        """The place in the original."""
-        return place if self.origins is None else self.origins[place]
 
 
 class _FoldTable(dict[int, str]):
@@ -124,12 +109,3 @@ class _FoldTable(dict[int, str]):
 
 
 _FOLD = _FoldTable()
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def longest_first(term: str) -> tuple[int, str]:
-    """A sort key: a longer term is tried before a shorter one that it contains."""
-    return -len(term), term

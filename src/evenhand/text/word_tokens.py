@@ -53,7 +53,7 @@ def compose_unicode(text: str) -> str:
     >>> compose_unicode("Jose\u0301") == compose_unicode("Jo\u00ads\u00e9") == "Jos\u00e9"
     True
     """
-    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_INSIDE_WORDS))
+    return unicodedata.normalize("NFC", text.translate(_INSIDE_WORDS))
 
 
 def tokenize(text: str) -> list[str]:

@@ -110,7 +110,7 @@ class TrainingJob:
     def plan(self) -> RunPlan:
         """The plan, before anything is done."""
         lines = (*self.notes, *self.job.lines(), f"folder   {self.folder}")
-        return RunPlan(f"train {self.task}", lines, self.folder)
+        return RunPlan(f"train {self.task}", lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> TrainingResult:
         """Train, or resume an interrupted training; a finished one is not repeated."""

@@ -1,10 +1,12 @@
 """Findings at other cuts, worked by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.audits.analysis.cut_sensitivity import CUT_GRID, LabelShare, cut_table, find_cut_shares
+from evenhand.audits.analysis.cut_sensitivity import CUT_GRID, cut_table, find_cut_shares
 from evenhand.audits.analysis.group_comparison import GroupComparer, to_table
 from evenhand.audits.analysis.quantities import Axis, Quantity
 from evenhand.core.records import MetricInfo, OutputInfo
@@ -44,14 +46,21 @@ def test_a_label_that_begins_at_a_cut_has_a_share_on_each_side():
         ("positive", 0.5, False),
         ("yes", 0.5, False),
     ]
-    assert found[0].grid() == [-cut for cut in CUT_GRID]
+
+
+def test_the_grid_begins_in_the_middle_of_the_range():
+    table, _ = _table()
+    cuts = table.filter(group="a", output="negative")["cut"].to_list()
+    assert cuts == [-cut for cut in CUT_GRID]
 
 
 def test_a_cut_of_its_own_joins_the_grid():
-    share = LabelShare(_tone(), "negative", -0.33, below=True, end=-1.0)
-    assert -0.33 in share.grid()
-    assert share.grid() == sorted(share.grid(), key=abs)
-    assert len(share.grid()) == len(CUT_GRID) + 1
+    own = {"m": replace(INFOS["m"], outputs=(replace(TONE, cuts=(-0.33, 0.5)), RISK))}
+    table = cut_table(GroupComparer("model", {("s", "ax"): "b"}), [AXIS], own, [_tone()], _table()[1])
+    cuts = table.filter(group="a", output="negative")["cut"].to_list()
+    assert -0.33 in cuts
+    assert cuts == sorted(cuts, key=abs)
+    assert len(cuts) == len(CUT_GRID) + 1
 
 
 def test_the_share_at_each_cut_by_hand():

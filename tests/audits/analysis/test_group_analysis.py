@@ -100,8 +100,6 @@ def test_a_supported_gap_is_checked_by_permutation():
     assert item.p_permutation == pytest.approx(1 / 2001, rel=3)
     (again,) = check_by_permutation(comparer, found, [axis], [share])
     assert again == item
-    (plain,) = check_by_permutation(comparer, found, [axis], [share], "none")
-    assert (plain.check, plain.p_permutation) == (None, None)
 
 
 def test_a_family_the_arrangements_cannot_speak_for_is_said():
@@ -161,6 +159,22 @@ def _run(n=48):
         for i in range(n)
     ]
     return {prompt.id: prompt for prompt in prompts}
+
+
+@pytest.mark.parametrize(("check", "test"), [("auto", "cluster"), ("none", "cluster"), ("auto", "binomial")])
+def test_supported_gaps_are_checked_unless_that_is_off(check, test):
+    prompts = _run()
+    ids = list(prompts)
+    values = np.array([float(i % 2) for i in range(48)])
+    values[:4] = 1 - values[:4]
+    comparer = GroupComparer("model", {("s", "gender"): "man", ("s", "race"): "W"}, test=test)
+    options = resolve_config({"check": check}).options
+    found = analyse_groups(comparer, ids, prompts, [_share(values)], suites={"s": {}}, options=options)
+    is_on = (check, test) == ("auto", "cluster")
+    table = found.tables["comparisons"]
+    is_supported = (table["p_adjusted"] <= 0.05) & ~table["exploratory"]
+    assert is_supported.any()
+    assert table["check"].is_not_null().to_list() == (is_supported & is_on).to_list()
 
 
 def test_all_tables_at_once():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -49,18 +49,6 @@ class LabelShare:
     end: float
     """The end of the range on that side."""
 
-    def grid(self, parts: Sequence[float] = CUT_GRID) -> list[float]:
-        """The cuts that are looked at, from the middle of the range outwards."""
-        steps = {round(self.end * part, 6) for part in parts} | {self.own}
-        return sorted(steps, key=abs)
-
-    def at(self, cut: float) -> Quantity:
-        """The share at a cut, as a quantity of 0 and 1."""
-        known = self.values.values
-        beyond = known <= cut if self.below else known >= cut
-        flags: Floats = np.where(np.isnan(known), np.nan, beyond)
-        return replace(self.values, output=self.output, kind="share", values=flags)
-
 
 def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quantity]) -> list[LabelShare]:
     """The shares of labels that begin at a cut, primary ones first: the lowest label and the highest."""
@@ -96,7 +84,8 @@ def cut_table(
     left = MOST_WORK
     parts = FEW_CUTS if sum(len(axis.groups) for axis in axes) > MANY_GROUPS else CUT_GRID
     for share in find_cut_shares(infos, quantities):
-        grid = share.grid(parts)
+        # From the middle of the range outwards.
+        grid = sorted({round(share.end * part, 6) for part in parts} | {share.own}, key=abs)
         left -= len(grid) * sum(axis.rows.size * len(axis.groups) for axis in axes)
         if left < 0:
             break
@@ -112,9 +101,14 @@ def _rows(
     comparisons: pl.DataFrame,
 ) -> Iterator[dict[str, object]]:
     """The rows of a share, cut by cut; all cuts of an axis are judged together."""
-    flags = [share.at(cut) for cut in grid]
+    # The share at each cut, as a quantity of 0 and 1.
+    values, flags = share.values.values, list[Quantity]()
+    for cut in grid:
+        beyond = values <= cut if share.below else values >= cut
+        known: Floats = np.where(np.isnan(values), np.nan, beyond)
+        flags.append(replace(share.values, output=share.output, kind="share", values=known))
     gaps = [comparer.compare_outputs(axis, flags, ratios=False) for axis in axes]
-    groups = [comparer.group_rows(axis, flags) for axis in axes]
+    estimates = [comparer.estimate_groups(axis, flags) for axis in axes]
     # The families of this share's gaps, in which its p-values are replaced cut by cut.
     is_own = (pl.col("metric") == share.values.metric) & (pl.col("output") == share.output)
     families = comparisons.filter(is_own)["family"].unique().implode()
@@ -131,18 +125,24 @@ def _rows(
         ]
         adjusted = correct_by_family(p_values, names, comparer.correction)
         p_adjusted = {key: p.adjusted for key, p in zip(keys, adjusted, strict=True)}
-        for row in (row for of_axis in groups for row in of_axis[place]):
-            key = cast(Key, (row["suite"], row["axis"], row["group"]))
-            yield {
-                **{name: row[name] for name in ("suite", "model", "axis", "group", "metric", "output")},
-                "cut": cut,
-                "own": cut == share.own,
-                "value": row["value"],
-                "value_low": row["low"],
-                "value_high": row["high"],
-                **{name: getattr(of_group.get(key), name, None) for name in GAP_COLUMNS},
-                "p_adjusted": p_adjusted.get(key) if key in of_group else None,
-            }
+        for axis, of_axis in zip(axes, estimates, strict=True):
+            for group, estimate in zip(axis.groups, of_axis[place], strict=True):
+                key = (axis.suite, axis.name, group)
+                yield {
+                    "suite": axis.suite,
+                    "model": comparer.model,
+                    "axis": axis.name,
+                    "group": group,
+                    "metric": share.values.metric,
+                    "output": share.output,
+                    "cut": cut,
+                    "own": cut == share.own,
+                    "value": estimate.value,
+                    "value_low": estimate.low,
+                    "value_high": estimate.high,
+                    **{name: getattr(of_group.get(key), name, None) for name in GAP_COLUMNS},
+                    "p_adjusted": p_adjusted.get(key) if key in of_group else None,
+                }
 
 
 BINS = 24

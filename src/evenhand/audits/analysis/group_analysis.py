@@ -15,13 +15,12 @@ import polars as pl
 
 from evenhand.audits.analysis.base_rate_distances import DistanceRequest, distance_table
 from evenhand.audits.analysis.group_comparison import (
+    GAP_FIELDS,
     NOT_CLUSTERED,
     GroupComparer,
-    gap_fields,
     omnibus_table,
     rescale_to_all,
     split_sides,
-    to_fields,
     to_table,
 )
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, cross_axes, read_axes
@@ -31,9 +30,8 @@ from evenhand.core.records import ALL, Comparison, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import stratified_difference
 from evenhand.stats.permutation import cluster_permutation
-from evenhand.store.schemas import ADJUSTED, STRATA, STRATA_GROUPS
+from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
 
-CheckMode = Literal["auto", "all", "none"]
 ALPHA = 0.05
 LEAST, MOST = 2_000, 1_000_000
 """Arrangements drawn for one gap."""
@@ -82,6 +80,7 @@ def analyse_groups(
     }
     plain = axes = read_axes(prompt_ids, prompts)
     warnings: list[str] = []
+    unconfirmed, reversals = list[str](), list[str]()
     if options["intersections"]:
         # Crossings are exploratory on every metric.
         crossed = cross_axes(plain, comparer.baselines)
@@ -93,14 +92,29 @@ def analyse_groups(
         )
         axes = [*plain, *crossed.axes]
         warnings += crossed.left_out
-    compared = comparer.comparisons(axes, quantities)
-    comparisons = check_by_permutation(comparer, compared, axes, quantities, options["check"])
+    strata = {name: empty_table(name) for name in ("strata", "strata_groups")}
+    if any(properties.values()):
+        listed = find_strata(prompt_ids, prompts, properties)
+        strata = compare_strata(comparer, plain, quantities, listed)
+        reversals = describe_reversals(strata["strata"])
+    comparisons = comparer.comparisons(axes, quantities)
+    supported = [
+        place
+        for place, item in enumerate(comparisons)
+        if not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA
+    ]
+    if supported and options["check"] != "none" and comparer.test == "cluster":
+        items = [comparisons[place] for place in supported]
+        checked = check_by_permutation(comparer, items, axes, quantities, options["check"])
+        unconfirmed = describe_unconfirmed(checked)
+        for place, item in zip(supported, checked, strict=True):
+            comparisons[place] = item
     tables = {
         "groups": comparer.groups(axes, quantities),
         "comparisons": to_table(comparisons),
         "omnibus": omnibus_table(comparer, axes, quantities),
         "pairs": to_table(comparer.pairs(plain, quantities) if options["pairs"] else ()),
-        **compare_strata(comparer, plain, quantities, find_strata(prompt_ids, prompts, properties)),
+        **strata,
     }
     if requests:
         tables["distances"] = distance_table(
@@ -114,41 +128,32 @@ def analyse_groups(
         )
     if comparer.test in NOT_CLUSTERED:
         warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
-    warnings += describe_unconfirmed(comparisons)
-    warnings += describe_reversals(tables["strata"])
+    warnings += unconfirmed + reversals
     return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
 
 def check_by_permutation(
     comparer: GroupComparer,
-    items: Sequence[Comparison],
+    supported: Sequence[Comparison],
     axes: Sequence[Axis],
     quantities: Sequence[Quantity],
-    mode: CheckMode = "auto",
+    mode: Literal["auto", "all"] = "auto",
     *,
     budget: int = ARRANGEMENT_BUDGET,
 ) -> list[Comparison]:
-    """The comparisons, supported primary ones with the p-value and the verdict of a permutation check.
+    """The supported primary comparisons with the p-value and the verdict of a permutation check.
 
     It is a second opinion that assumes nothing but that labels can be exchanged. A test of B arrangements has
     no p-value below 1 / (B + 1), so that it can speak for a family only where B is large enough: to call one
     gap of a thousand supported takes more than 20,000. So the family decides how many arrangements are drawn.
     Where there are fewer, or they take too long, the table gives the reason.
     """
-    supported = [
-        not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA for item in items
-    ]
-    if mode == "none" or comparer.test != "cluster" or not any(supported):
-        return list(items)
-    rejected = Counter(item.family for item, is_clear in zip(items, supported, strict=True) if is_clear)
+    rejected = Counter(item.family for item in supported)
     by_axis = {(axis.suite, axis.name): axis for axis in axes}
     by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
     # What is drawn is decided first, one after the other; the draws then share the cores there are.
     draws: list[Callable[[], Comparison]] = []
-    for item, is_clear in zip(items, supported, strict=True):
-        if not is_clear:
-            draws.append(partial(replace, item))
-            continue
+    for item in supported:
         # The raw p-value at which the last supported gap of the family still is one.
         bar = ALPHA * rejected[item.family] / item.family_size
         if comparer.correction == "holm":
@@ -279,7 +284,10 @@ def compare_strata(
             known += [{"by": strata.by, "stratum": name, "disagrees": False}] * len(inside)
     roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
     corrected = comparer.correct(comparisons, roles)
-    rows = [to_fields(comparison) | row for comparison, row in zip(corrected, known, strict=True)]
+    rows = [
+        {name: getattr(comparison, name) for name in COMPARISONS} | row
+        for comparison, row in zip(corrected, known, strict=True)
+    ]
     return {
         "strata": pl.DataFrame(rows, schema=dict(STRATA)),
         "strata_groups": pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *groups]),
@@ -304,7 +312,8 @@ def _adjust(
     gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
     sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
     without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
-    known = {**gap_fields(gap), "method": f"{gap.method}, same mix of strata", "n_baseline": gap.n_b}
+    known: dict[str, Any] = {name: getattr(gap, name) for name in GAP_FIELDS}
+    known |= {"n": gap.n_a, "n_baseline": gap.n_b, "method": f"{gap.method}, same mix of strata"}
     return replace(whole, **without, **known, exploratory=True), contrast.disagrees
 
 

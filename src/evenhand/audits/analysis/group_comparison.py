@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from itertools import combinations, product
@@ -58,6 +58,10 @@ _MANY_CLUSTERS = 20_000
 """From here on a bootstrap and a t interval of a mean agree in every digit that is shown."""
 _CELLS = 20_000_000
 """Values stacked at a time."""
+GAP_FIELDS = ("estimate", "low", "high", "p", "n_clusters", "min_detectable", "method", "null_reason")
+"""What a comparison has from its gap, besides ``n``."""
+_ESTIMATE_FIELDS = tuple(field.name for field in fields(Estimate))
+_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 class GapSide(NamedTuple):
@@ -94,14 +98,6 @@ class GapSide(NamedTuple):
         return GapSide(n, float(values.mean()) if n else None, nulls, values, clusters)
 
 
-class EffectSizes(NamedTuple):
-    """How large a gap is, whatever the number of texts."""
-
-    effect_size: float | None = None
-    """Cohen's h for shares, Hedges' g for means."""
-    cliffs_delta: float | None = None
-
-
 def retest_gap(
     gap: Difference, a: GapSide, b: GapSide, *, is_share: bool, level: float, test: GapTest
 ) -> Difference:
@@ -126,43 +122,19 @@ def retest_gap(
     return replace(result, p=ranked.p, method=ranked.method, null_reason=ranked.null_reason)
 
 
-def effect_sizes(quantity: Quantity, a: GapSide, b: GapSide) -> EffectSizes:
-    """The effect sizes of two sides; null where a side is empty."""
-    mean_a, mean_b = a.mean, b.mean
-    if mean_a is None or mean_b is None:
-        return EffectSizes()
-    if quantity.kind == "share":
-        # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
-        return EffectSizes(cohens_h(mean_a, mean_b), mean_a - mean_b)
-    return EffectSizes(hedges_g(a.values, b.values).value, cliffs_delta(a.values, b.values).value)
-
-
-def nulls_to_json(nulls: Counter[str]) -> str:
-    """Null reasons as a JSON object, in the order of their names."""
-    return json.dumps(dict(sorted(nulls.items())), ensure_ascii=False)
-
-
-class OutputGaps(NamedTuple):
-    """The gaps of one output: of every group of an axis."""
-
-    gaps: ContrastTests
-    place: int
-
-    def sides(self, code: int, nulls: tuple[Counter[str], Counter[str]]) -> tuple[GapSide, GapSide]:
-        """Of a share: the group and its baseline, whose nulls are given."""
-        sizes = self.gaps.moments.sizes[code]
-        counts = np.rint(self.gaps.moments.means[self.place, code] * sizes).astype(int).tolist()
-        a, b = (
-            GapSide(n, yes / n if n else None, missing)
-            for n, yes, missing in zip(sizes.astype(int).tolist(), counts, nulls, strict=True)
-        )
-        return a, b
+def missing_baseline_error(baseline: str, axis: str, groups: Sequence[str]) -> InputError:
+    """The error for a baseline that no text of an axis belongs to; ``groups`` are those that have texts."""
+    return InputError(
+        f"the baseline {baseline!r} of axis {axis!r} has no texts",
+        expected=", ".join((*groups[:20], REST, ALL)),
+        fix=f"name a baseline with --baseline {axis}=GROUP",
+    )
 
 
 def compare_axis(
     axis: Axis, quantities: Sequence[Quantity], baseline: str, *, level: float
-) -> list[OutputGaps]:
-    """The gaps of every output of an axis, in their order; ``(all)`` is judged as ``(rest)``."""
+) -> list[tuple[ContrastTests, int]]:
+    """The gaps of every output of an axis, each with its place in them; ``(all)`` is judged as ``(rest)``."""
     against = None if baseline in (REST, ALL) else axis.groups.index(baseline)
     layouts: dict[bytes, GapLayout] = {}
     alike: dict[tuple[str, bytes], list[int]] = {}
@@ -174,13 +146,13 @@ def compare_axis(
             layouts[mark] = GapLayout(axis.codes[known], axis.clusters[known], len(axis.groups), against)
     # Outputs of one kind that the same texts have, as many as fit in memory together.
     most = max(1, _CELLS // max(1, axis.rows.size))
-    gaps: dict[int, OutputGaps] = {}
+    gaps: dict[int, tuple[ContrastTests, int]] = {}
     for (kind, mark), places in alike.items():
         rows = axis.rows[~np.isnan(quantities[places[0]].values[axis.rows])]
         for part in (places[start : start + most] for start in range(0, len(places), most)):
             values = np.stack([quantities[place].values[rows] for place in part])
             many = compare_many_gaps(layouts[mark], values, is_share=kind == "share", level=level)
-            gaps |= {place: OutputGaps(many, number) for number, place in enumerate(part)}
+            gaps |= {place: (many, number) for number, place in enumerate(part)}
     return [gaps[place] for place in range(len(quantities))]
 
 
@@ -209,11 +181,20 @@ class GroupComparer:
 
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
         """The table of per-group estimates."""
-        rows = [row for axis in axes for part in self.group_rows(axis, quantities) for row in part]
+        rows: list[dict[str, object]] = []
+        for axis in axes:
+            for quantity, estimates in zip(quantities, self.estimate_groups(axis, quantities), strict=True):
+                place = {"suite": axis.suite, "model": self.model, "axis": axis.name}
+                place |= {"metric": quantity.metric, "output": quantity.output, "kind": quantity.kind}
+                nulls = count_nulls(axis, quantity)
+                for group, estimate, missing in zip(axis.groups, estimates, nulls, strict=True):
+                    known = {name: getattr(estimate, name) for name in _ESTIMATE_FIELDS}
+                    known |= {"n_null": missing.total(), "nulls": _JSON.encode(missing)}
+                    rows.append({"group": group, **place, **known})
         return pl.DataFrame(rows, schema=dict(GROUPS))
 
-    def group_rows(self, axis: Axis, quantities: Sequence[Quantity]) -> list[list[dict[str, object]]]:
-        """For each output one row a group: its estimate and where that comes from."""
+    def estimate_groups(self, axis: Axis, quantities: Sequence[Quantity]) -> list[list[Estimate]]:
+        """For each output the estimate of each group."""
         shares = [quantity for quantity in quantities if quantity.kind == "share"]
         tests = iter(compare_axis(axis, shares, REST, level=self.level))
         codes = range(len(axis.groups))
@@ -224,25 +205,14 @@ class GroupComparer:
                 [(quantity, code) for quantity in quantities if quantity.kind == "mean" for code in codes],
             )
         )
-        rows = []
+        estimates = []
         for quantity in quantities:
-            known = {"metric": quantity.metric, "output": quantity.output, "kind": quantity.kind}
             if quantity.kind == "share":
                 gaps, place = next(tests)
-                estimates = gaps.shares(place)
+                estimates.append(gaps.shares(place))
             else:
-                estimates = [next(means) for _ in codes]
-            rows.append(
-                [
-                    {"suite": axis.suite, "model": self.model, "axis": axis.name, "group": group, **known}
-                    | to_fields(replace(estimate, n_null=nulls.total()))
-                    | {"nulls": nulls_to_json(nulls)}
-                    for group, estimate, nulls in zip(
-                        axis.groups, estimates, count_nulls(axis, quantity), strict=True
-                    )
-                ]
-            )
-        return rows
+                estimates.append([next(means) for _ in codes])
+        return estimates
 
     def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
         """The comparisons with the declared baselines, corrected by family."""
@@ -283,16 +253,42 @@ class GroupComparer:
             return [[] for _ in quantities]
         baseline = self.baselines.get((axis.suite, axis.name), REST)
         if baseline not in (REST, ALL, *axis.groups):
-            raise InputError(
-                f"the baseline {baseline!r} of axis {axis.name!r} has no texts",
-                expected=", ".join((*axis.groups[:20], REST, ALL)),
-                fix=f"name a baseline with --baseline {axis.name}=GROUP",
-            )
-        outputs = compare_axis(axis, quantities, baseline, level=self.level)
-        return [
-            list(self._compare_groups(axis, baseline, quantity, gaps, ratios=ratios))
-            for quantity, gaps in zip(quantities, outputs, strict=True)
-        ]
+            raise missing_baseline_error(baseline, axis.name, axis.groups)
+        is_rest = baseline in (REST, ALL)
+        base = None if is_rest else axis.groups.index(baseline)
+        # Of two groups each against the other, one says it all.
+        groups = axis.groups[:1] if is_rest and len(axis.groups) == 2 else axis.groups
+        outputs = []
+        tests = compare_axis(axis, quantities, baseline, level=self.level)
+        for quantity, (gaps, place) in zip(quantities, tests, strict=True):
+            nulls, is_share = count_nulls(axis, quantity), quantity.kind == "share"
+            all_nulls = sum(nulls, Counter[str]())
+            # Of a share the counts are enough.
+            counts = np.rint(gaps.moments.means[place] * gaps.moments.sizes)
+            items = []
+            for code, group in enumerate(groups):
+                if group == baseline:
+                    continue
+                gap = gaps.difference(place, code)
+                if is_share and self.test == "cluster":
+                    of_other = all_nulls - nulls[code] if base is None else nulls[base]
+                    sizes = gaps.moments.sizes[code].astype(int).tolist()
+                    a, b = (
+                        GapSide(n, yes / n if n else None, reasons)
+                        for n, yes, reasons in zip(
+                            sizes, counts[code].astype(int).tolist(), (nulls[code], of_other), strict=True
+                        )
+                    )
+                else:
+                    inside = axis.codes == code
+                    a = GapSide.of(quantity, axis, inside)
+                    b = GapSide.of(quantity, axis, ~inside if base is None else axis.codes == base)
+                    if self.test != "cluster":
+                        gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
+                ratio = gaps.ratio(place, code) if ratios and baseline != ALL else None
+                items.append(self._comparison(axis, group, baseline, quantity, gap, (a, b), ratio))
+            outputs.append(items)
+        return outputs
 
     def is_exploratory(self, axis: Axis, quantity: Quantity) -> bool:
         """Whether comparisons of this output on this axis lie outside the primary family."""
@@ -316,29 +312,6 @@ class GroupComparer:
         )
         return cluster_bootstrap_mean(side.values, side.clusters, rng=rng, level=self.level)
 
-    def _compare_groups(
-        self, axis: Axis, baseline: str, quantity: Quantity, outputs: OutputGaps, *, ratios: bool
-    ) -> Iterator[Comparison]:
-        """Every group of an axis on one output; of two groups each against the other, one says it all."""
-        is_share, is_rest = quantity.kind == "share", baseline in (REST, ALL)
-        gaps, place = outputs
-        nulls = count_nulls(axis, quantity)
-        all_nulls = sum(nulls, Counter[str]())
-        for code, group in enumerate(axis.groups[:1] if is_rest and len(axis.groups) == 2 else axis.groups):
-            if group == baseline:
-                continue
-            gap = gaps.difference(place, code)
-            if is_share and self.test == "cluster":
-                missing = all_nulls - nulls[code] if is_rest else nulls[axis.groups.index(baseline)]
-                sides = outputs.sides(code, (nulls[code], missing))
-            else:
-                a, b = (GapSide.of(quantity, axis, rows) for rows in split_sides(axis, group, baseline))
-                sides = a, b
-                if self.test != "cluster":
-                    gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
-            ratio = gaps.ratio(place, code) if ratios and baseline != ALL else None
-            yield self._comparison(axis, group, baseline, quantity, gap, sides, ratio)
-
     def _comparison(
         self,
         axis: Axis,
@@ -354,6 +327,14 @@ class GroupComparer:
         if baseline == ALL:
             # No ratio: its interval would count the group on both sides.
             gap, ratio, other = rescale_to_all(gap), None, side.merge(other)
+        size = delta = None
+        if side.mean is not None and other.mean is not None:
+            if quantity.kind == "share":
+                # Of yes and no, P(a > b) - P(a < b) = a (1 - b) - b (1 - a): the difference itself.
+                size, delta = cohens_h(side.mean, other.mean), side.mean - other.mean
+            else:
+                size = hedges_g(side.values, other.values).value
+                delta = cliffs_delta(side.values, other.values).value
         return Comparison(
             suite=axis.suite,
             model=self.model,
@@ -363,38 +344,30 @@ class GroupComparer:
             metric=quantity.metric,
             output=quantity.output,
             effect="difference",
-            **gap_fields(gap),
+            n=gap.n_a,
+            **{name: getattr(gap, name) for name in GAP_FIELDS},
             p_adjusted=None,
             n_baseline=other.n,
-            n_null=nulls.total(),
             group_value=side.mean,
             baseline_value=other.mean,
             exploratory=self.is_exploratory(axis, quantity),
             family="",
             family_size=0,
             correction=self.correction,
-            nulls=nulls_to_json(nulls),
+            n_null=nulls.total(),
+            nulls=_JSON.encode(nulls),
             ratio=None if ratio is None else ratio.value,
             ratio_low=None if ratio is None else ratio.low,
             ratio_high=None if ratio is None else ratio.high,
-            **effect_sizes(quantity, side, other)._asdict(),
+            effect_size=size,
+            cliffs_delta=delta,
         )
 
 
-def to_table(items: Iterable[Comparison]) -> pl.DataFrame:
+def to_table(items: Sequence[Comparison]) -> pl.DataFrame:
     """Comparisons as a table."""
-    return pl.DataFrame([to_fields(item) for item in items], schema=dict(COMPARISONS))
-
-
-def to_fields(record: Comparison | Estimate) -> dict[str, object]:
-    """The fields of a flat record by name: `dataclasses.asdict` also looks into them, and takes longer."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}
-
-
-def gap_fields(gap: Difference) -> dict[str, Any]:
-    """The fields of a gap by the names that a comparison has for them."""
-    names = ("estimate", "low", "high", "p", "n_clusters", "min_detectable", "method", "null_reason")
-    return {"n": gap.n_a, **{name: getattr(gap, name) for name in names}}
+    columns = {name: [getattr(item, name) for item in items] for name in COMPARISONS}
+    return pl.DataFrame(columns, schema=dict(COMPARISONS))
 
 
 def split_sides(axis: Axis, group: str, baseline: str) -> tuple[Flags, Flags]:

@@ -130,36 +130,27 @@ def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -
     crossed: list[Axis] = []
     declared: dict[tuple[str, str], str] = {}
     left_out: list[str] = []
-    for first, second in combinations(axes, 2):
-        if first.suite != second.suite or (axis := _cross(first, second)) is None:
+    # A text that belongs to two groups of an axis has no one crossed group.
+    single = [axis for axis in axes if np.unique(axis.rows).size == axis.rows.size]
+    for first, second in combinations(single, 2):
+        if first.suite != second.suite:
             continue
-        if len(axis.groups) > MOST_GROUPS:
-            left_out.append(f"{axis.name} has {len(axis.groups):,} crossed groups and is left out")
+        rows, of_first, of_second = np.intersect1d(first.rows, second.rows, return_indices=True)
+        key = first.codes[of_first] * len(second.groups) + second.codes[of_second]
+        cells, codes = np.unique(key, return_inverse=True)
+        # Without texts that speak of both, or where one axis decides the other, nothing crosses.
+        if cells.size <= max(len(first.groups), len(second.groups)):
             continue
-        crossed.append(axis)
+        name = f"{first.name}{CROSS_SEPARATOR}{second.name}"
+        if cells.size > MOST_GROUPS:
+            left_out.append(f"{name} has {cells.size:,} crossed groups and is left out")
+            continue
+        pairs = [divmod(int(cell), len(second.groups)) for cell in cells]
+        groups = tuple(f"{first.groups[a]}{CROSS_SEPARATOR}{second.groups[b]}" for a, b in pairs)
+        clusters = first.clusters[of_first]
+        crossed.append(Axis(first.suite, name, groups, rows, codes.astype(np.int64), clusters))
         names = [baselines.get((part.suite, part.name), REST) for part in (first, second)]
         both = CROSS_SEPARATOR.join(names)
-        is_rest = both not in axis.groups or not {REST, ALL}.isdisjoint(names)
-        declared[axis.suite, axis.name] = REST if is_rest else both
+        is_rest = both not in groups or not {REST, ALL}.isdisjoint(names)
+        declared[first.suite, name] = REST if is_rest else both
     return CrossedAxes(tuple(crossed), declared, tuple(left_out))
-
-
-def _cross(first: Axis, second: Axis) -> Axis | None:
-    """The crossed axis; None where no text speaks of both, or one axis decides the other."""
-    # A text that belongs to two groups of an axis has no one crossed group.
-    if any(np.unique(axis.rows).size < axis.rows.size for axis in (first, second)):
-        return None
-    rows, of_first, of_second = np.intersect1d(first.rows, second.rows, return_indices=True)
-    key = first.codes[of_first] * len(second.groups) + second.codes[of_second]
-    cells, codes = np.unique(key, return_inverse=True)
-    if cells.size <= max(len(first.groups), len(second.groups)):
-        return None
-    names = [divmod(int(cell), len(second.groups)) for cell in cells]
-    return Axis(
-        suite=first.suite,
-        name=f"{first.name}{CROSS_SEPARATOR}{second.name}",
-        groups=tuple(f"{first.groups[a]}{CROSS_SEPARATOR}{second.groups[b]}" for a, b in names),
-        rows=rows,
-        codes=codes.astype(np.int64),
-        clusters=first.clusters[of_first],
-    )

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from evenhand.audits.analysis.group_comparison import (
+    GAP_FIELDS,
     GapSide,
     GroupComparer,
-    gap_fields,
     split_sides,
     to_table,
 )
@@ -201,7 +201,8 @@ class RunComparer:
             metric=quantity.metric,
             output=quantity.output,
             effect="value",
-            **gap_fields(contrast),
+            n=contrast.n_a,
+            **{name: getattr(contrast, name) for name in GAP_FIELDS},
             n_reference=contrast.n_b,
             paired=self.runs.paired[axis.suite],
             exploratory=self._comparer(0).is_exploratory(axis, quantity),
