@@ -94,7 +94,7 @@ def _rank_gap(gap: Gap) -> tuple[bool, int, bool, float, str, str]:
     row, span = gap.comparison, gap.measure.span
     size = abs(row.estimate or 0) / span if span else abs(row.effect_size or 0)
     standing = list(STANDING_WORDS).index(gap.standing)
-    return row.exploratory, standing, span is None, -size, row.group, row.output
+    return bool(row.exploratory), standing, span is None, -size, row.group, row.output
 
 
 def _describe_gaps(
