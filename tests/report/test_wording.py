@@ -14,7 +14,6 @@ from evenhand.report.wording import (
     format_p,
     format_percent,
     format_points,
-    format_short_baseline,
     show_control_characters,
 )
 
@@ -63,8 +62,8 @@ def test_names_lose_underscores_and_reserved_baselines_say_what_they_are() -> No
     assert format_name("  ") == "(no name)"
     assert format_baseline("(rest)", "religious_ideology") == "the other groups of religious ideology"
     assert format_baseline("(all)", "topic") == "all groups of topic together"
-    assert format_short_baseline("(rest)") == "the other groups"
-    assert format_short_baseline("man") == "man"
+    assert format_baseline("(rest)") == "the other groups"
+    assert format_baseline("man") == "man"
 
 
 def test_count_takes_the_plural() -> None:

@@ -66,12 +66,12 @@ def element(name: str, *content: str, **attributes: object) -> Markup:
 
     Attributes that are None or empty are left out; everything that is not markup is escaped.
     """
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
-        for key, value in attributes.items()
-        if value not in (None, "")
-    )
-    return Markup(f"<{name}{given}>{''.join(map(escape, content))}</{name}>")
+    start = name
+    for key, value in attributes.items():
+        if value not in (None, ""):
+            words = f"{value:g}" if isinstance(value, float) else str(value)
+            start += f' {key.rstrip("_").replace("_", "-")}="{escape(words)}"'
+    return Markup(f"<{start}>{''.join(map(escape, content))}</{name}>")
 
 
 def draw_interval(
@@ -189,9 +189,5 @@ class Plot:
 
 def draw(parts: Iterable[Markup], *, width: float, height: float, label: str, style: str = "") -> Markup:
     """A drawing of its own, with words for readers who do not see it."""
-    view = f"0 0 {_plain(width)} {_plain(height)}"
+    view = f"0 0 {width:g} {height:g}"
     return element("svg", *parts, class_=style, viewBox=view, role="img", aria_label=label)
-
-
-def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -75,24 +75,6 @@ class Column:
     """Whether the rows come sorted by it, the largest first."""
     can_sort: bool = True
 
-    @property
-    def classes(self) -> str:
-        """The CSS classes of its cells."""
-        kind = self.kind if self.kind in ("num", "text", "plot") else ""
-        return f"{kind} {self.name}".strip()
-
-    @property
-    def sort(self) -> str:
-        """How the page sorts by it; empty where it does not."""
-        kinds = {"num": "number", "": "words", "verdict": "words"}
-        return kinds.get(self.kind, "") if self.can_sort else ""
-
-    @classmethod
-    def parse(cls, head: str) -> Column:
-        """A column by its head alone: numbers begin with ``#``, long texts with ``~``."""
-        kind = {"#": "num", "~": "text"}.get(head[:1], "")
-        return cls(head.lstrip("#~"), kind, can_sort=kind != "text")
-
 
 Columns: TypeAlias = Mapping[Any, Show]
 """Columns, or their heads, and what they show."""
@@ -112,6 +94,19 @@ class Row:
 
 
 AnyRow: TypeAlias = Row | Sequence[AnyCell]
+_SORTS: Final[Mapping[str, str]] = {"num": "number", "": "words", "verdict": "words"}
+"""How the page sorts by a kind of column."""
+
+
+class PageTable(NamedTuple):
+    """A table as the page draws it."""
+
+    columns: list[tuple[int, Column, str, str]]
+    """Columns with their places in a row, their CSS classes, and how they sort; empty where they do not."""
+    bodies: list[list[Row]]
+    """The rows; each heading begins a new list."""
+    hidden: int
+    """Rows that the page does not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +115,7 @@ class Table:
 
     kind: ClassVar[str] = "table"
     columns: Sequence[Column | str]
+    """Columns, or their heads: those of numbers begin with ``#``, those of long texts with ``~``."""
     rows: Sequence[AnyRow]
     title: str = ""
     label: str = ""
@@ -153,30 +149,31 @@ class Table:
     @property
     def heads(self) -> list[Column]:
         """The columns."""
-        return [head if isinstance(head, Column) else Column.parse(head) for head in self.columns]
+        heads = []
+        for head in self.columns:
+            if isinstance(head, str):
+                kind = {"#": "num", "~": "text"}.get(head[:1], "")
+                head = Column(head.lstrip("#~"), kind, can_sort=kind != "text")
+            heads.append(head)
+        return heads
 
-    @property
-    def page_columns(self) -> list[tuple[int, Column, str]]:
-        """The columns of the page, with their places in a row and their CSS classes."""
-        heads = enumerate(self.heads)
-        return [(at, column, column.classes) for at, column in heads if "html" in column.formats]
-
-    @property
-    def bodies(self) -> list[list[Row]]:
-        """The rows of the page; each heading begins a new list."""
+    def lay_out(self) -> PageTable:
+        """The table as the page draws it."""
+        columns = []
+        for at, column in enumerate(self.heads):
+            if "html" in column.formats:
+                kind = column.kind if column.kind in ("num", "text", "plot") else ""
+                sort = _SORTS.get(column.kind, "") if column.can_sort and not self.group_head else ""
+                columns.append((at, column, f"{kind} {column.name}".strip(), sort))
         bodies: list[list[Row]] = [[]]
-        for row in map(to_row, self.rows[: self.shown]):
+        for part in self.rows[: self.shown]:
+            row = part if isinstance(part, Row) else Row(part)
             if "html" not in row.formats:
                 continue
             if row.is_heading and bodies[-1]:
                 bodies.append([])
             bodies[-1].append(row)
-        return bodies
-
-    @property
-    def hidden_rows(self) -> int:
-        """Rows that the page does not show."""
-        return max(0, len(self.rows) - self.shown) + self.unlisted
+        return PageTable(columns, bodies, max(0, len(self.rows) - self.shown) + self.unlisted)
 
     def lines(self, format_name: str) -> tuple[list[Column], list[list[str]], int]:
         """The table in a plain format: columns, rows, and how many rows are left out."""
@@ -188,7 +185,8 @@ class Table:
             if format_name in column.formats and (not places or at in places)
         ]
         lines, group = [], []
-        for row in map(to_row, self.rows):
+        for part in self.rows:
+            row = part if isinstance(part, Row) else Row(part)
             if format_name not in row.formats:
                 continue
             if row.is_heading:
@@ -323,16 +321,6 @@ class Section:
     group: str = ""
     """Sections that follow each other with the same group share a box of this CSS class."""
 
-    def shows(self, format_name: str) -> list[Block]:
-        """The blocks of a format."""
-        shown = [block for block in self.blocks if format_name in block.formats]
-        # The first field of a block is its content; that of a table are its rows.
-        return [
-            block
-            for block in shown
-            if (block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name))
-        ]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -383,9 +371,17 @@ class Report:
 
     def select_sections(self, format_name: str) -> list[tuple[Section, list[Block]]]:
         """The first screen, then the sections that a format has something of."""
-        opening = Section("findings", "", self.opening)
-        parts = [(section, section.shows(format_name)) for section in (opening, *self.sections)]
-        return parts[:1] + [part for part in parts[1:] if part[1]]
+        parts: list[tuple[Section, list[Block]]] = []
+        for section in (Section("findings", "", self.opening), *self.sections):
+            blocks = []
+            for block in section.blocks:
+                # The first field of a block is its content; that of a table are its rows.
+                content = block.rows if isinstance(block, Table) else getattr(block, fields(block)[0].name)
+                if format_name in block.formats and content:
+                    blocks.append(block)
+            if blocks or not parts:
+                parts.append((section, blocks))
+        return parts
 
 
 def table_section(  # noqa: PLR0913 (the parts of a section)
@@ -419,16 +415,16 @@ def build_table(
     items: Iterable[Any],
     columns: Columns,
     *,
-    tone: Callable[[Any], str] = lambda item: "",
-    data: Callable[[Any], Mapping[str, str]] = lambda item: {},
+    tone: Callable[[Any], str] | None = None,
+    data: Callable[[Any], Mapping[str, str]] | None = None,
     **options: Any,
 ) -> Table:
     """A table with a row per item: of a column that names a key its value, else what the function returns."""
     rows = [
         Row(
             [format_value(item[show]) if isinstance(show, str) else show(item) for show in columns.values()],
-            tone(item),
-            data(item),
+            tone(item) if tone else "",
+            data(item) if data else {},
         )
         for item in items
     ]
@@ -448,11 +444,6 @@ def interval_column(level: str, name: str = "") -> Column:
 def list_choices(names: Iterable[str]) -> list[tuple[str, str]]:
     """The choices of a filter by names: all, or one of them."""
     return [("", "all"), *((name, format_name(name)) for name in dict.fromkeys(names))]
-
-
-def to_row(row: AnyRow) -> Row:
-    """A row, also of bare cells."""
-    return row if isinstance(row, Row) else Row(row)
 
 
 def count_verdicts(

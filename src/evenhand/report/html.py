@@ -37,16 +37,19 @@ _STATIC = Path(__file__).parent / "static"
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_BYTES = 1_500_000
 """Packed bytes of tables the page carries; what is beyond, in the order given, is only in the run folder."""
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DEFINED = re.compile("|".join(DEFINITIONS))
 
 
 def to_html(report: Report) -> str:
     """The report as one page."""
     page = report.page
-    style = "\n".join([stylesheet(), *_own_files(page.folder, page.style)])
-    scripts = [(_STATIC / file).read_text(encoding="utf-8") for file in page.scripts]
+    style = stylesheet()
+    if page.style:
+        style += "\n" + (page.folder / page.style).read_text(encoding="utf-8")
+    files = [_STATIC / file for file in page.scripts] + [page.folder / page.script] * bool(page.script)
     # One function keeps the names of the scripts out of the page's global scope.
-    lines = ["(() => {", '"use strict";', *scripts, *_own_files(page.folder, page.script), "})();"]
+    lines = ["(() => {", '"use strict";', *(file.read_text(encoding="utf-8") for file in files), "})();"]
     script = "\n".join(lines)
     tables, downloads = pack_tables({name: report.run.table(name) for name in page.downloads})
     (_, opening), *sections = report.select_sections("html")
@@ -81,14 +84,13 @@ def pack_json(value: Json) -> str:
     Texts take a third of their room, and nothing of them can be read as markup.
     """
     # A lone half of a surrogate pair has no UTF-8. Higher levels take three times as long for two per cent.
-    return base64.b64encode(gzip.compress(_dump(value).encode("utf-8", "replace"), 6, mtime=0)).decode(
-        "ascii"
-    )
+    packed = gzip.compress(_JSON.encode(value).encode("utf-8", "replace"), 6, mtime=0)
+    return base64.b64encode(packed).decode("ascii")
 
 
 def embed_json(value: Json) -> Markup:
     """JSON for a script block: no byte of it can end the block or begin a comment."""
-    text = _dump(value)
+    text = _JSON.encode(value)
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return Markup(text)
@@ -114,8 +116,12 @@ def stylesheet() -> str:
 
 def security_policy(style: str, script: str) -> str:
     """The content-security policy of a page with this style and script."""
+    style_digest, script_digest = (
+        f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+        for source in (style, script)
+    )
     return (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
+        f"default-src 'none'; style-src {style_digest}; script-src {script_digest}; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
 
@@ -158,15 +164,3 @@ def _environment(folder: Path) -> jinja2.Environment:
         "defined": define_words,
     }
     return environment
-
-
-def _own_files(folder: Path, file: str) -> list[str]:
-    return [(folder / file).read_text(encoding="utf-8")] if file else []
-
-
-def _dump(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _digest(source: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

@@ -46,15 +46,15 @@ def to_columns(table: pl.DataFrame) -> dict[str, Json]:
 
     Numbers are rounded to 6 digits: more than the estimates hold, and half the bytes.
     """
-    return {series.name: _column(series) for series in null_non_finite(table)}
-
-
-def _column(series: pl.Series) -> Json:
-    if series.dtype == pl.String:
-        words = series.unique(maintain_order=True)
-        numbers = {word: index for index, word in enumerate(words)}
-        at = [numbers[word] for word in series] if len(words) > 1 else []
-        return {"words": words.to_list(), "at": at, "size": len(series)}
-    if series.dtype.is_float():
-        return series.round_sig_figs(6).to_list()
-    return series.to_list()
+    columns: dict[str, Json] = {}
+    for series in null_non_finite(table):
+        if series.dtype == pl.String:
+            words = series.unique(maintain_order=True)
+            numbers = {word: index for index, word in enumerate(words)}
+            at = [numbers[word] for word in series] if len(words) > 1 else []
+            columns[series.name] = {"words": words.to_list(), "at": at, "size": len(series)}
+        elif series.dtype.is_float():
+            columns[series.name] = series.round_sig_figs(6).to_list()
+        else:
+            columns[series.name] = series.to_list()
+    return columns

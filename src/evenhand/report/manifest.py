@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from evenhand.core.digests import Json
 from evenhand.report.wording import format_name
@@ -57,13 +57,14 @@ def read_texts(source: Mapping[str, Json], *path: str) -> list[str]:
 
 def read_numbers(source: Mapping[str, Json], *path: str) -> list[float]:
     """The numbers in the list at a path."""
-    return [float(item) for item in read_list(source, *path) if _is_number(item)]
+    items = read_list(source, *path)
+    return [float(item) for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
 
 
 def read_number(source: Mapping[str, Json], *path: str) -> float | None:
     """The number at a path, or None."""
     value = read_value(source, *path)
-    return float(value) if _is_number(value) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def format_level(run: Run, part: Sequence[str] = ("identity", "compare")) -> str:
@@ -81,7 +82,19 @@ class Fact(NamedTuple):
 
 def list_facts(run: Run, own: Iterable[Fact] = ()) -> list[Fact]:
     """The command, the run's own facts, then version, times, machine and stages; empty facts are left out."""
-    manifest, stages = run.manifest, read_mapping(run.manifest, "stages")
+    manifest, stages = run.manifest, []
+    for name in read_mapping(manifest, "stages"):
+        record = read_mapping(manifest, "stages", name)
+        state = read_text(record, "state")
+        words = [] if state == "done" else [state]
+        amounts = [(key, read_number(record, key)) for key in record]
+        words += [f"{amount:,.0f} {format_name(key)}" for key, amount in amounts if amount is not None]
+        try:
+            started, ended = (datetime.fromisoformat(read_text(record, key)) for key in ("started", "ended"))
+            words.append(f"{(ended - started).total_seconds():,.0f} s")
+        except ValueError:
+            pass
+        stages.append(Fact(f"Stage {format_name(name)}", ", ".join(words)))
     facts = (
         Fact("Command to repeat", read_text(manifest, "command"), is_code=True),
         *own,
@@ -90,34 +103,18 @@ def list_facts(run: Run, own: Iterable[Fact] = ()) -> list[Fact]:
         Fact("Ended", read_text(manifest, "ended")),
         Fact("Execution", join_pairs(read_mapping(manifest, "execution"))),
         Fact("Machine", join_pairs(read_mapping(manifest, "hardware"))),
-        *(Fact(f"Stage {format_name(name)}", _stage(read_mapping(stages, name))) for name in stages),
+        *stages,
     )
     return [fact for fact in facts if fact.value]
 
 
 def join_pairs(values: Mapping[str, Json]) -> str:
     """An object in words: its keys with their values; empty values are left out."""
-    known = [(key, value) for key, value in values.items() if value not in (None, "", {}, [])]
-    return ", ".join(f"{format_name(key)} {_word(value)}" for key, value in known)
-
-
-def _stage(record: Mapping[str, Json]) -> str:
-    state = read_text(record, "state")
-    amounts = [(key, read_number(record, key)) for key in record]
-    counted = [f"{amount:,.0f} {format_name(key)}" for key, amount in amounts if amount is not None]
-    try:
-        started, ended = (datetime.fromisoformat(read_text(record, key)) for key in ("started", "ended"))
-        counted.append(f"{(ended - started).total_seconds():,.0f} s")
-    except ValueError:
-        pass
-    return ", ".join(([] if state == "done" else [state]) + counted)
-
-
-def _word(value: Json) -> str:
-    if isinstance(value, Mapping):
-        return f"({join_pairs(value)})"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _is_number(value: Json) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    pairs = []
+    for key, value in values.items():
+        if value in (None, "", {}, []):
+            continue
+        if isinstance(value, Mapping):
+            value = f"({join_pairs(value)})"
+        pairs.append(f"{format_name(key)} {f'{value:g}' if isinstance(value, float) else value}")
+    return ", ".join(pairs)

@@ -30,16 +30,13 @@ def format_name(identifier: str) -> str:
     return (words.capitalize() if words in _PROPER else words) or "(no name)"
 
 
-def format_baseline(identifier: str, axis: str) -> str:
-    """A baseline as words; the reserved ones say what they stand for."""
-    kind = format_name(axis)
-    reserved = {REST: f"the other groups of {kind}", ALL: f"all groups of {kind} together"}
-    return reserved.get(identifier) or format_name(identifier)
-
-
-def format_short_baseline(identifier: str) -> str:
-    """A baseline as words where the axis is named as well."""
-    return {REST: "the other groups", ALL: "all groups"}.get(identifier) or format_name(identifier)
+def format_baseline(identifier: str, axis: str | None = None) -> str:
+    """A baseline as words; the reserved ones say what they stand for, without the axis in short."""
+    if identifier == REST:
+        return "the other groups" if axis is None else f"the other groups of {format_name(axis)}"
+    if identifier == ALL:
+        return "all groups" if axis is None else f"all groups of {format_name(axis)} together"
+    return format_name(identifier)
 
 
 def format_number(value: float | None, *, signed: bool = False) -> str:

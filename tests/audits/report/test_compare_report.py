@@ -18,8 +18,26 @@ from evenhand.report.document import Report, Tally
 from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
-SHARE = Measure("tone", "negative", "share", "negative", "", "", 1.0, primary=True)
-UNBOUNDED = Measure("length", "words", "mean", "words", "", "more words", None, primary=True)
+SHARE = Measure(
+    metric="tone",
+    output="negative",
+    kind="share",
+    label="negative",
+    title="negative",
+    full_title="tone, negative",
+    unit=" points",
+    span=1.0,
+    primary=True,
+)
+UNBOUNDED = Measure(
+    metric="length",
+    output="words",
+    kind="mean",
+    label="words",
+    title="mean words",
+    full_title="length, mean words",
+    primary=True,
+)
 KNOWN: dict[MeasureKey, Measure] = {("tone", "negative"): SHARE, ("length", "words"): UNBOUNDED}
 
 

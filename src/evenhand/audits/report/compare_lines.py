@@ -12,7 +12,7 @@ from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.report.charts import AxisScale, element
 from evenhand.report.document import Cell
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, NOT_TESTABLE, TableRow
-from evenhand.report.wording import format_p, format_short_baseline
+from evenhand.report.wording import format_baseline, format_p
 
 BEYOND = ("wider", "narrower", "moved")
 """The verdicts of a change that is larger than chance."""
@@ -32,7 +32,7 @@ class ChangeLine(TableRow):
     @property
     def baseline(self) -> str:
         """What a gap is against; empty for a value."""
-        return format_short_baseline(self.text("baseline")) if self.row["effect"] == "gap" else ""
+        return format_baseline(self.text("baseline")) if self.row["effect"] == "gap" else ""
 
     @property
     def what(self) -> str:

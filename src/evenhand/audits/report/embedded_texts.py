@@ -83,7 +83,14 @@ def embed_texts(run: Run, budget: int) -> tuple[dict[str, Json], str]:
 
     Where they do not fit, every bar keeps fewer, lowest, highest and drawn ones in turn.
     """
-    table = _rank_examples(null_non_finite(run.table("examples")))
+    # Rows numbered in each bar so that a prefix holds each kind of example alike.
+    turn = pl.int_range(pl.len()).over(*BAR_KEY, "why")
+    kind = pl.col("why").replace_strict({"lowest": 0, "highest": 1}, default=2, return_dtype=pl.Int64)
+    ordered = null_non_finite(run.table("examples")).with_columns(turn=turn, kind=kind)
+    ranked = ordered.sort("turn", "kind", maintain_order=True).with_columns(
+        rank=pl.int_range(pl.len()).over(*BAR_KEY)
+    )
+    table = ranked.sort("kind", "turn", maintain_order=True).drop("turn", "kind")
     words = run.table("explanations")
     for per_bar in _PER_BAR:
         kept = table.filter(pl.col("rank") < per_bar)
@@ -93,22 +100,13 @@ def embed_texts(run: Run, budget: int) -> tuple[dict[str, Json], str]:
             continue
         data = _embed_table(kept, words)
         if len(pack_json(data)) <= budget:
-            return data, _left_out(per_bar, table.height - kept.height)
-    return _embed_table(table.clear(), words.clear()), _left_out(0, table.height)
-
-
-def _left_out(per_bar: int, amount: int) -> str:
-    more = f"{amount:,} more are in examples.parquet"
-    return f"This page holds at most {per_bar} texts per group and measure; {more}." if amount else ""
-
-
-def _rank_examples(table: pl.DataFrame) -> pl.DataFrame:
-    """Rows numbered in each bar so that a prefix holds each kind of example alike."""
-    turn = pl.int_range(pl.len()).over(*BAR_KEY, "why")
-    kind = pl.col("why").replace_strict({"lowest": 0, "highest": 1}, default=2, return_dtype=pl.Int64)
-    ordered = table.with_columns(turn=turn, kind=kind).sort("turn", "kind", maintain_order=True)
-    ranked = ordered.with_columns(rank=pl.int_range(pl.len()).over(*BAR_KEY))
-    return ranked.sort("kind", "turn", maintain_order=True).drop("turn", "kind")
+            break
+    else:
+        per_bar, kept = 0, table.clear()
+        data = _embed_table(kept, words.clear())
+    more = f"{table.height - kept.height:,} more are in examples.parquet"
+    note = f"This page holds at most {per_bar} texts per group and measure; {more}."
+    return data, note if kept.height < table.height else ""
 
 
 def _embed_table(table: pl.DataFrame, explanations: pl.DataFrame) -> dict[str, Json]:

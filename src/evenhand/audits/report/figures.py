@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any
@@ -16,7 +15,7 @@ from evenhand.audits.report.findings import Findings
 from evenhand.audits.report.gap_wording import Gap, OverallKey, read_omnibus
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.report.charts import AxisScale, build_scale, draw_interval, element
-from evenhand.report.document import AnyCell, Cell, Column, Table, build_table
+from evenhand.report.document import Cell, Column, Row, Table
 from evenhand.report.json_tables import BAR_KEY, null_non_finite
 from evenhand.report.manifest import format_level, read_text
 from evenhand.report.wording import format_exact, format_name
@@ -63,27 +62,14 @@ class ChartFigure:
     model: str
     axis: str
     metric: str
-
-    @property
-    def has_values(self) -> bool:
-        """Whether any group of it has an estimate."""
-        return any(panel.has_values for panel in self.panels)
-
-    @property
-    def supported_count(self) -> int:
-        """How many of its gaps are larger than chance."""
-        return sum(panel.supported_count for panel in self.panels)
-
-    @property
-    def groups(self) -> int:
-        """How many groups its largest panel holds."""
-        return max(len(panel.table.rows) for panel in self.panels)
-
-    @property
-    def title(self) -> str:
-        """Metric and axis as words: "Sentiment by race"."""
-        title = f"{format_name(self.metric)} by {format_name(self.axis)}"
-        return title[:1].upper() + title[1:]
+    title: str
+    """Metric and axis as words: "Sentiment by race"."""
+    has_values: bool
+    """Whether any group of it has an estimate."""
+    supported_count: int
+    """How many of its gaps are larger than chance."""
+    groups: int
+    """How many groups its largest panel holds."""
 
 
 def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list[ChartFigure], int]:
@@ -119,7 +105,21 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
             answer = f" {omnibus[overall].sentence}" if overall in omnibus else ""
             name = f"panel-{number}-{place}"
             panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
-        figures.append(ChartFigure(f"figure-{number}", tuple(panels), *key))
+        suite, model, axis, metric = key
+        title = f"{format_name(metric)} by {format_name(axis)}"
+        figure = ChartFigure(
+            id=f"figure-{number}",
+            panels=tuple(panels),
+            suite=suite,
+            model=model,
+            axis=axis,
+            metric=metric,
+            title=title[:1].upper() + title[1:],
+            has_values=any(panel.has_values for panel in panels),
+            supported_count=sum(panel.supported_count for panel in panels),
+            groups=max(len(panel.table.rows) for panel in panels),
+        )
+        figures.append(figure)
     return figures, total - sum(len(own) for *_, own in plans)
 
 
@@ -132,19 +132,12 @@ class _GroupRow:
     row: Values
     gap: Gap | None
     is_baseline: bool
+    reference: float | None
+    """The value it is compared with."""
+    standing: str
+    """The standing of the gap, or ``baseline``, or ``alone`` where there is nothing to compare with."""
     spread: Values | None
     """Its row of the distributions, with its counts in equal bins and its quantiles."""
-
-    @property
-    def reference(self) -> float | None:
-        """The value it is compared with."""
-        value: float | None = self.row["value"] if self.is_baseline else None
-        return self.gap.comparison.baseline_value if self.gap else value
-
-    @property
-    def standing(self) -> str:
-        """The standing of the gap, or ``baseline``, or ``alone`` where there is nothing to compare with."""
-        return self.gap.standing if self.gap else "baseline" if self.is_baseline else "alone"
 
 
 def _read_rows(run: Run, findings: Findings) -> Iterable[_GroupRow]:
@@ -165,8 +158,13 @@ def _read_rows(run: Run, findings: Findings) -> Iterable[_GroupRow]:
     for index, values in enumerate(null_non_finite(run.table("groups")).iter_rows(named=True)):
         suite, model, axis, group, metric, output = (values[column] for column in BAR_KEY)
         key = (suite, model, axis, group, metric, output)
-        is_baseline = key not in gaps and (suite, axis, group) in baselines
-        yield _GroupRow(index, key, values, gaps.get(key), is_baseline, spreads.get(key))
+        if own := gaps.get(key):
+            is_baseline, reference, standing = False, own.comparison.baseline_value, str(own.standing)
+        elif is_baseline := (suite, axis, group) in baselines:
+            reference, standing = values["value"], "baseline"
+        else:
+            reference, standing = None, "alone"
+        yield _GroupRow(index, key, values, own, is_baseline, reference, standing, spreads.get(key))
 
 
 def _read_cuts(run: Run) -> dict[OverallKey, Cuts]:
@@ -201,48 +199,19 @@ def _build_panel(
     if spreads:
         ticks += _draw_ticks(spread_scale, form, style="spreads", grid=f"{name}-spread")
         estimate += element("span", "Median ", element("small", "middle half"), class_="spreads")
-
-    def draw_row(each: _GroupRow) -> Cell:
-        chart = Markup()
-        if scale:
-            dot, reference = (None if x is None else scale.at(x) for x in (each.row["value"], each.reference))
-            lines, bar = element("use", href=f"#{name}-grid"), scale.span(each.row["low"], each.row["high"])
-            chart = draw_interval(dot, bar, reference=reference, style="means", extra=lines)
-        if each.spread and spread_scale:
-            chart += draw_histogram(each.spread, spread_scale, tallest=tallest, grid=f"{name}-spread")
-        return Cell(chart=chart)
-
-    columns: dict[Column | str, Callable[[_GroupRow], AnyCell]] = {
-        "Group": lambda each: Cell(
-            format_name(each.row["group"]),
-            tags=("baseline",) * each.is_baseline,
-            button={"class": "name"},
-        ),
-        Column("", "plot", drawing=ticks): draw_row,
-        Column("", "num", name="est", drawing=estimate, is_sorted=True): partial(_estimate_cell, measure),
-        Column("Gap, points" if measure.kind == "share" else "Gap", "num", level, "gap"): lambda each: (
-            measure.cell(each.gap.comparison.estimate, note=each.gap.signed_interval, arrow=each.gap.arrow)
-            if each.gap and each.gap.comparison.estimate is not None
-            else Cell()
-        ),
-        Column("Adjusted p", "num", name="p"): lambda each: each.gap.p if each.gap else "",
-        Column("Texts", "num", "/ clusters", "n"): lambda each: Cell(
-            f"{each.row['n']:,}", note=f"/ {each.row['n_clusters']:,}"
-        ),
-    }
-    table = build_table(
-        ordered,
-        columns,
-        tone=lambda each: f"{each.standing} {each.gap.direction if each.gap else ''}".strip(),
-        data=lambda each: {"g": str(each.index)},
-        style="chart",
-        frame="",
-        label=measure.full_title,
+    columns = (
+        "Group",
+        Column("", "plot", drawing=ticks),
+        Column("", "num", name="est", drawing=estimate, is_sorted=True),
+        Column("Gap, points" if measure.kind == "share" else "Gap", "num", level, "gap"),
+        Column("Adjusted p", "num", name="p"),
+        Column("Texts", "num", "/ clusters", "n"),
     )
+    drawn = [_draw_row(each, measure, scale, spread_scale, tallest=tallest, panel=name) for each in ordered]
     return ChartPanel(
         id=name,
         measure=measure,
-        table=table,
+        table=Table(columns=columns, rows=drawn, style="chart", frame="", label=measure.full_title),
         caption=f"{measure.caption}{line}{answer}",
         has_spread=bool(spreads),
         supported_count=sum(row.standing == "supported" for row in rows),
@@ -252,18 +221,46 @@ def _build_panel(
     )
 
 
-def _estimate_cell(measure: Measure, each: _GroupRow) -> Cell:
-    """The estimate with its interval, and the quantiles of its texts."""
-    row, words = each.row, Markup()
+def _draw_row(
+    each: _GroupRow,
+    measure: Measure,
+    scale: AxisScale | None,
+    spread_scale: AxisScale | None,
+    *,
+    tallest: float,
+    panel: str,
+) -> Row:
+    """A group: its chart, its estimate with the quantiles of its texts, and its gap."""
+    row, gap, chart, quantiles = each.row, each.gap, Markup(), Markup()
+    if scale:
+        dot, reference = (None if x is None else scale.at(x) for x in (row["value"], each.reference))
+        lines, bar = element("use", href=f"#{panel}-grid"), scale.span(row["low"], row["high"])
+        chart = draw_interval(dot, bar, reference=reference, style="means", extra=lines)
+    if each.spread and spread_scale:
+        chart += draw_histogram(each.spread, spread_scale, tallest=tallest, grid=f"{panel}-spread")
     if row["value"] is None:
-        return Cell(note=format_name(row["null_reason"] or "no estimate"))
-    if each.spread:
-        median, *middle = (measure.value(each.spread[key]) for key in ("q50", "q25", "q75"))
-        words = element("b", median) + " " + element("small", " to ".join(middle))
-        words = element("span", words, class_="spreads")
-    ends = [measure.value(row[end]) for end in ("low", "high") if row[end] is not None]
-    interval = f"{ends[0].removesuffix(' %')} to {ends[1]}" if len(ends) == 2 else ""
-    return Cell(measure.value(row["value"]), note=interval, is_strong=True, chart=words)
+        estimate = Cell(note=format_name(row["null_reason"] or "no estimate"))
+    else:
+        if each.spread:
+            median, *middle = (measure.value(each.spread[key]) for key in ("q50", "q25", "q75"))
+            words = element("b", median) + " " + element("small", " to ".join(middle))
+            quantiles = element("span", words, class_="spreads")
+        ends = [measure.value(row[end]) for end in ("low", "high") if row[end] is not None]
+        interval = f"{ends[0].removesuffix(' %')} to {ends[1]}" if len(ends) == 2 else ""
+        estimate = Cell(measure.value(row["value"]), note=interval, is_strong=True, chart=quantiles)
+    difference = Cell()
+    if gap and gap.comparison.estimate is not None:
+        difference = measure.cell(gap.comparison.estimate, note=gap.signed_interval, arrow=gap.arrow)
+    cells = (
+        Cell(format_name(row["group"]), tags=("baseline",) * each.is_baseline, button={"class": "name"}),
+        Cell(chart=chart),
+        estimate,
+        difference,
+        gap.p if gap else "",
+        Cell(f"{row['n']:,}", note=f"/ {row['n_clusters']:,}"),
+    )
+    tone = f"{each.standing} {gap.direction if gap else ''}".strip()
+    return Row(cells, tone, {"g": str(each.index)})
 
 
 def find_histogram_scale(spreads: Sequence[Values]) -> AxisScale | None:

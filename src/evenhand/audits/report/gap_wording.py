@@ -24,13 +24,7 @@ from evenhand.core.records import REST, Comparison
 from evenhand.report.json_tables import null_non_finite
 from evenhand.report.manifest import format_level, read_mapping, read_text
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
-from evenhand.report.wording import (
-    format_baseline,
-    format_count,
-    format_name,
-    format_p,
-    format_short_baseline,
-)
+from evenhand.report.wording import format_baseline, format_count, format_name, format_p
 from evenhand.store.run import Run
 
 NOTABLE = 0.05
@@ -59,41 +53,28 @@ class Gap:
     """What a cluster of its suite is called."""
     level: str
     """The level of the intervals, in percent."""
+    group: str
+    """The group as words."""
     baseline_group: str
     """The baseline as spelled in the tables; of two groups, ``(rest)`` is the other one."""
+    baseline: str
+    """The baseline as words."""
+    short_baseline: str
+    """The baseline as words where the axis is named as well."""
     about: str
     """``about`` where a model wrote of the groups, ``of`` where a file says which group a text is of."""
-
-    @property
-    def group(self) -> str:
-        """The group as words."""
-        return format_name(self.comparison.group)
-
-    @property
-    def baseline(self) -> str:
-        """The baseline as words."""
-        return format_baseline(self.baseline_group, self.comparison.axis)
-
-    @property
-    def short_baseline(self) -> str:
-        """The baseline as words where the axis is named as well."""
-        return format_short_baseline(self.baseline_group)
-
-    @property
-    def is_doubted(self) -> bool:
-        """Whether the check by exchanging groups between clusters contradicts a supported gap."""
-        return self.comparison.check == "disagrees"
-
-    @property
-    def direction(self) -> str:
-        """``higher`` or ``lower`` than the baseline; empty where neither is known."""
-        estimate = self.comparison.estimate or 0
-        return "higher" if estimate > 0 else "lower" if estimate < 0 else ""
-
-    @property
-    def arrow(self) -> str:
-        """The direction of a supported gap; else empty."""
-        return self.direction if self.standing == "supported" else ""
+    direction: str
+    """``higher`` or ``lower`` than the baseline; empty where neither is known."""
+    arrow: str
+    """The direction of a supported gap; else empty."""
+    is_doubted: bool
+    """Whether the check by exchanging groups between clusters contradicts a supported gap."""
+    signed_interval: str
+    """The interval for a table cell; empty where there is none."""
+    p: str
+    """The adjusted p for a table cell; empty where there is no estimate."""
+    nulls: str
+    """The texts of both sides without a value, by reason; empty where there are none."""
 
     @property
     def claim(self) -> str:
@@ -140,25 +121,6 @@ class Gap:
         return f"{self.level} interval {low} to {high}{self.measure.unit}"
 
     @property
-    def signed_interval(self) -> str:
-        """The interval for a table cell; empty where there is none."""
-        return self.measure.interval(self.comparison.low, self.comparison.high)
-
-    @property
-    def nulls(self) -> str:
-        """The texts of both sides without a value, by reason; empty where there are none."""
-        row = self.comparison
-        known: dict[str, int] = json.loads(row.nulls) if row.nulls else {}
-        if not known:
-            return f"{row.n_null:,} without a value" if row.n_null else ""
-        return ", ".join(f"{amount:,} {format_name(reason)}" for reason, amount in known.items())
-
-    @property
-    def p(self) -> str:
-        """The adjusted p for a table cell; empty where there is no estimate."""
-        return "" if self.comparison.estimate is None else format_p(self.comparison.p_adjusted)
-
-    @property
     def sentence(self) -> str:
         """The claim with its evidence."""
         return f"{self.claim} ({self.evidence})"
@@ -186,26 +148,37 @@ def read_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
     sides = run.table("groups").group_by("suite", "axis").agg(pl.col("group").unique())
     groups = {(suite, axis): set(names) for suite, axis, names in sides.iter_rows()}
     is_written = bool(read_mapping(run.manifest, "stages", "generate"))
-    gaps = []
+    level, gaps = format_level(run), []
     for index, row in enumerate(Comparison(**values) for values in table.iter_rows(named=True)):
         if row.effect != "difference":
             continue
-        measure, others = (
-            known[row.metric, row.output],
-            groups.get((row.suite, row.axis), set()) - {row.group},
-        )
-        is_pair = row.baseline == REST and len(others) == 1
+        measure = known[row.metric, row.output]
+        others = groups.get((row.suite, row.axis), set()) - {row.group}
+        baseline = others.pop() if row.baseline == REST and len(others) == 1 else row.baseline
+        standing, estimate = _standing(row, measure), row.estimate or 0
+        direction = "higher" if estimate > 0 else "lower" if estimate < 0 else ""
         # The name of a column is no noun: of a file only prompts and rows are.
         noun = read_text(run.manifest, "suites", row.suite, "cluster")
+        reasons: dict[str, int] = json.loads(row.nulls) if row.nulls else {}
+        nulls = ", ".join(f"{amount:,} {format_name(reason)}" for reason, amount in reasons.items())
         gap = Gap(
             index=index,
             comparison=row,
             measure=measure,
-            standing=_standing(row, measure),
+            standing=standing,
             clusters=noun if noun and (is_written or noun in ("prompt", "row")) else "cluster",
-            level=format_level(run),
-            baseline_group=others.pop() if is_pair else row.baseline,
+            level=level,
+            group=format_name(row.group),
+            baseline_group=baseline,
+            baseline=format_baseline(baseline, row.axis),
+            short_baseline=format_baseline(baseline),
             about="about" if is_written else "of",
+            direction=direction,
+            arrow=direction if standing == "supported" else "",
+            is_doubted=row.check == "disagrees",
+            signed_interval=measure.interval(row.low, row.high),
+            p="" if row.estimate is None else format_p(row.p_adjusted),
+            nulls=nulls or (f"{row.n_null:,} without a value" if row.n_null else ""),
         )
         gaps.append(gap)
     return gaps

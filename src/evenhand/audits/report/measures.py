@@ -25,7 +25,7 @@ Kind = Literal["share", "mean"]
 MeasureKey = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """An output of a metric, or the share of one of its labels, as the report speaks of it."""
 
@@ -34,51 +34,25 @@ class Measure:
     kind: Kind
     label: str
     """The label a share counts; for a mean the output's name."""
-    cut: str
+    title: str
+    """The measure in a word or two: "negative at cut 0.05", "male by wavg", "mean compound"."""
+    full_title: str
+    """The measure with its metric: "sentiment, negative"."""
+    caption: str = ""
+    """What one dot of a chart is."""
+    cut: str = ""
     """The cut that is not the primary one, such as ``0.05``; else empty."""
-    larger_means: str
-    span: float | None
+    unit: str = ""
+    """The unit of a gap, with a leading space; means have none."""
+    scale: str = ""
+    """What a gap is counted in: points, or the range of a mean; empty where it has no range."""
+    span: float | None = None
     """Width of the range of values; None where it has no bounds."""
     primary: bool
-    range: str = ""
-    """The ends of a mean's range in words; empty where it has none."""
     texts: str = ""
     """The output whose values order its texts."""
     beyond: tuple[float | None, float | None] = (None, None)
     """The cuts between which a text's value lies where a share counts it; None where there is no cut."""
-    by: str = ""
-    """The output a share's labels come from, where an earlier output of the metric has the same label."""
-
-    @property
-    def title(self) -> str:
-        """The measure in a word or two: "negative at cut 0.05", "male by wavg", "mean compound"."""
-        by = f" by {format_name(self.by)}" if self.by and self.kind == "share" else ""
-        return f"{'' if self.kind == 'share' else 'mean '}{format_name(self.label)}{self._at_cut}{by}"
-
-    @property
-    def full_title(self) -> str:
-        """The measure with its metric: "sentiment, negative"."""
-        return f"{format_name(self.metric)}, {self.title}"
-
-    @property
-    def caption(self) -> str:
-        """What one dot of a chart is."""
-        metric, label = format_name(self.metric), format_name(self.label)
-        if self.kind == "share":
-            by = f", by {format_name(self.by)}" if self.by else ""
-            return f"Share of texts whose {metric} is {label}{self._at_cut}{by}."
-        larger = f" Larger means {self.larger_means}." if self.larger_means else ""
-        return f"Mean {label} of the texts ({metric}).{larger}"
-
-    @property
-    def unit(self) -> str:
-        """The unit of a gap, with a leading space; means have none."""
-        return " points" if self.kind == "share" else ""
-
-    @property
-    def scale(self) -> str:
-        """What a gap is counted in, for the head of a column."""
-        return self.unit.strip() or (f"on {self.range}" if self.range else "a mean")
 
     def value(self, amount: float) -> str:
         """A group's estimate in words."""
@@ -105,10 +79,6 @@ class Measure:
             return f"{size} points {'more' if is_more else 'less'} often {self.title}"
         return f"{self.title} {size} {'higher' if is_more else 'lower'}"
 
-    @property
-    def _at_cut(self) -> str:
-        return f" at cut {self.cut}" if self.cut else ""
-
 
 def read_measures(run: Run) -> dict[MeasureKey, Measure]:
     """Every (metric, output) of the run's group and comparison tables.
@@ -123,13 +93,16 @@ def read_measures(run: Run) -> dict[MeasureKey, Measure]:
     for metric, output, kind in groups.iter_rows():
         kinds[metric, output] = "share" if kind == "share" else "mean"
 
-    def rank(key: MeasureKey) -> list[int]:
-        lists = (key[0], list(cards)), (key[1], read_texts(cards, key[0], "primary"))
-        return [names.index(name) if name in names else len(names) for name, names in lists]
-
+    metrics = {metric: place for place, metric in enumerate(cards)}
+    primary = {
+        (metric, output): place
+        for metric in cards
+        for place, output in enumerate(dict.fromkeys(read_texts(cards, metric, "primary")))
+    }
+    order = sorted(kinds, key=lambda key: (metrics.get(key[0], len(metrics)), primary.get(key, len(primary))))
     return {
         key: _build_measure(key, kinds[key], read_mapping(cards, key[0]), in_family=key in family)
-        for key in sorted(kinds, key=rank)
+        for key in order
     }
 
 
@@ -145,42 +118,45 @@ def _build_measure(
         for label in read_texts(info, "labels")
         if (read_text(info, "share") or "{label}").replace("{label}", label) == output
     ]
-    kind = kind or ("share" if shares else "mean")
+    is_share = kind == "share" or bool(kind is None and shares)
     plain, _, cut = output.partition("@")
     label, by = plain, ""
     beyond: tuple[float | None, float | None] = (None, None)
-    named = [info for info in outputs if read_text(info, "name") == output]
-    source: Mapping[str, Json] = named[0] if named else {}
-    if shares and kind == "share":
+    source = next((info for info in outputs if read_text(info, "name") == output), {})
+    if shares and is_share:
         source, label = shares[0]
         first = next(info for info in outputs if label in read_texts(info, "labels"))
         names = [read_text(info, "name").partition("@")[0] for info in (first, source)]
-        # Another cut is no other output.
+        # The output of the labels, where an earlier one has the same label; another cut is no other output.
         by = "" if names[0] == names[1] else names[1]
-        beyond = _read_cuts(source, label)
+        labels, cuts = read_texts(source, "labels"), read_numbers(source, "cuts")
+        # Cuts that do not part all labels say nothing of this one.
+        if cuts and len(cuts) == len(labels) - 1:
+            beyond = ([None, *cuts][labels.index(label)], [*cuts, None][labels.index(label)])
     low, high = read_number(source, "low"), read_number(source, "high")
     ends = (low, high) if low is not None and high is not None and high > low else None
+    cut = "" if cut == by else cut
+    name, words = format_name(metric), format_name(label) + (f" at cut {cut}" if cut else "")
+    if is_share:
+        title = words + (f" by {format_name(by)}" if by else "")
+        caption = f"Share of texts whose {name} is {words}{f', by {format_name(by)}' if by else ''}."
+    else:
+        title, larger = f"mean {words}", read_text(source, "larger_means")
+        caption = f"Mean {format_name(label)} of the texts ({name})."
+        caption += f" Larger means {larger}." if larger else ""
     return Measure(
         metric=metric,
         output=output,
-        kind=kind,
+        kind="share" if is_share else "mean",
         label=label,
-        cut="" if cut == by else cut,
-        larger_means=read_text(source, "larger_means"),
-        span=1.0 if kind == "share" else ends[1] - ends[0] if ends else None,
+        title=title,
+        full_title=f"{name}, {title}",
+        caption=caption,
+        cut=cut,
+        unit=" points" if is_share else "",
+        scale="points" if is_share else f"on {' to '.join(map(format_exact, ends))}" if ends else "",
+        span=1.0 if is_share else ends[1] - ends[0] if ends else None,
         primary=in_family or output in read_texts(card, "primary"),
-        range=" to ".join(map(format_exact, ends)) if kind == "mean" and ends else "",
         texts=(read_text(source, "name") or plain).partition("@")[0],
         beyond=beyond,
-        by=by,
     )
-
-
-def _read_cuts(source: Mapping[str, Json], label: str) -> tuple[float | None, float | None]:
-    """The cut below a label and the one above it; no cuts where they do not part all labels."""
-    labels, cuts = read_texts(source, "labels"), read_numbers(source, "cuts")
-    if not cuts or len(cuts) != len(labels) - 1:
-        return None, None
-    ends = [None, *cuts, None]
-    place = labels.index(label)
-    return ends[place], ends[place + 1]

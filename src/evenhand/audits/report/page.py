@@ -11,7 +11,7 @@ import polars as pl
 from evenhand.audits.report import side_tables
 from evenhand.audits.report.embedded_texts import embed_texts
 from evenhand.audits.report.figures import ChartFigure, build_figures
-from evenhand.audits.report.findings import Findings, find_gaps, list_caveats
+from evenhand.audits.report.findings import CORRECTIONS, Findings, find_gaps, list_caveats
 from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding
 from evenhand.audits.report.provenance import build_cards, describe_question, list_run_facts
 from evenhand.core.digests import Json
@@ -57,7 +57,18 @@ _MEANINGS: Mapping[GapStanding, str] = {
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings, (question, details) = find_gaps(run), describe_question(run)
-    strata, warnings = side_tables.build_strata(run, findings, format_level(run))
+    level, leans, warnings, beside = format_level(run), "", list[str](), list[doc.Section]()
+    rows = {
+        name: run.scan(name).select(pl.len()).collect().item() for name in ("distances", "strata", "pairs")
+    }
+    if rows["distances"]:
+        leans = side_tables.describe_distances(run)
+        beside.append(side_tables.build_distances(run))
+    if rows["strata"]:
+        strata, warnings = side_tables.build_strata(run, findings, level)
+        beside.append(strata)
+    if rows["pairs"]:
+        beside.append(side_tables.build_pairs(run, findings, level))
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
     tally = doc.count_verdicts(
@@ -71,7 +82,7 @@ def build_report(run: Run) -> doc.Report:
         verdicts=[findings.verdict],
         headline=findings.headline,
         opening=(
-            doc.Text(side_tables.describe_distances(run), "", "terminal"),
+            doc.Text(leans, "", "terminal"),
             doc.Cards(cards, "Largest gaps"),
             doc.Text("" if cards else findings.details, "seen", "html"),
             doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
@@ -83,9 +94,7 @@ def build_report(run: Run) -> doc.Report:
             _omnibus(run, findings),
             side_tables.build_overview(run, findings),
             *_explore(run, findings),
-            side_tables.build_distances(run),
-            strata,
-            side_tables.build_pairs(run, findings, format_level(run)),
+            *beside,
             _exclusions(run),
         ),
         caveats=caveats,
@@ -97,7 +106,7 @@ def build_report(run: Run) -> doc.Report:
             "verdict": findings.verdict,
             "counts": {
                 **{"comparisons": len(findings.primary), "exploratory": len(findings.exploratory)},
-                **{standing: len(findings.standing(standing)) for standing in STANDING_WORDS},
+                **{standing: len(findings.by_standing[standing]) for standing in STANDING_WORDS},
             },
             "findings": [_finding(gap, gap.sentence) for gap in findings.largest],
             "cannot_tell": [_finding(gap, gap.doubt) for gap in findings.inconclusive],
@@ -147,7 +156,7 @@ def _card(gap: Gap) -> doc.Card:
     low, high = (estimate if end is None else end for end in (row.low, row.high))
     return doc.Card(
         size=measure.gap(abs(estimate)),
-        unit=measure.unit.strip() or (f"on {measure.range}" if measure.range else ""),
+        unit=measure.scale,
         claim=gap.statement,
         evidence=gap.evidence,
         direction=gap.direction,
@@ -160,7 +169,7 @@ def _card(gap: Gap) -> doc.Card:
 def _summarise(findings: Findings, *, limit: int = 8) -> Iterator[doc.Table | doc.Text]:
     """The largest gaps on the terminal: supported ones first, then the largest of the others."""
     shown: tuple[GapStanding, ...] = ("supported", "unclear", "small")
-    gaps = [gap for standing in shown for gap in findings.standing(standing)][:limit]
+    gaps = [gap for standing in shown for gap in findings.by_standing[standing]][:limit]
     if not gaps:
         return
     columns: dict[doc.Column | str, Callable[[Gap], str]] = {
@@ -262,8 +271,13 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
     others = (
         ", exploratory ones in families of their own" if findings.exploratory and findings.primary else ""
     )
+    rows = [gap.comparison for gap in findings.judged_gaps]
+    families = ", ".join(
+        f"{size:,} comparisons ({CORRECTIONS.get(how, how)})"
+        for size, how in dict.fromkeys((row.family_size, row.correction) for row in rows)
+    )
     lede = (
-        f"Gap = group minus baseline. Adjusted p: corrected over a family of {findings.families}{others}; "
+        f"Gap = group minus baseline. Adjusted p: corrected over a family of {families}{others}; "
         "“seen from” is the smallest gap this many texts could have shown (80 % power)."
     )
     columns: dict[doc.Column | str, Callable[[Gap], doc.AnyCell]] = {

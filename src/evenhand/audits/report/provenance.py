@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 import polars as pl
@@ -22,10 +22,10 @@ from evenhand.report.manifest import (
     read_value,
 )
 from evenhand.report.wording import (
+    format_baseline,
     format_count,
     format_exact,
     format_name,
-    format_short_baseline,
     join_words,
 )
 from evenhand.store.run import Run
@@ -76,7 +76,30 @@ def requested_size(run: Run) -> Mapping[str, Json]:
 
 def list_run_facts(run: Run) -> list[Fact]:
     """Where the numbers of an audit come from."""
-    return list_facts(run, _own_facts(run))
+    identity, served = read_mapping(run.manifest, "identity"), read_mapping(run.manifest, "served_by")
+    model, suites = read_mapping(identity, "model"), read_mapping(identity, "suites")
+    facts = [
+        Fact("Model", read_text(model, "name")),
+        Fact("Back-end", read_text(model, "backend")),
+        Fact("Revision", read_text(model, "revision"), is_code=True),
+        Fact("Model options", join_pairs(read_mapping(model, "options"))),
+        Fact("Served by", join_pairs(served)),
+    ]
+    if is_hosted(model):
+        day = read_text(run.manifest, "created")[:10] or "the day of the run"
+        facts.append(Fact("Repeatable", f"no: a hosted model may change; this is what it gave on {day}"))
+    for suite in suites:
+        facts += [
+            Fact(f"Suite {format_name(suite)}", f"version {read_text(suites, suite, 'version')}"),
+            Fact("Suite digest", read_text(suites, suite, "digest"), is_code=True),
+            Fact("Sampling", join_pairs(read_mapping(suites, suite, "sampling"))),
+        ]
+    facts += [
+        Fact("Samples per prompt", read_text(requested_size(run), "samples")),
+        Fact("Inputs", join_pairs(read_mapping(identity, "inputs"))),
+        Fact("Comparison", join_pairs(read_mapping(identity, "compare"))),
+    ]
+    return list_facts(run, facts)
 
 
 def build_cards(manifest: Mapping[str, Json]) -> doc.Section:
@@ -97,26 +120,6 @@ def build_cards(manifest: Mapping[str, Json]) -> doc.Section:
         for card in [read_mapping(manifest, part, spec)]
     ]
     return doc.Section("cards", "Metrics and suites", (doc.Template("cards.html.j2", cards),))
-
-
-def _own_facts(run: Run) -> Iterator[Fact]:
-    identity, served = read_mapping(run.manifest, "identity"), read_mapping(run.manifest, "served_by")
-    model, suites = read_mapping(identity, "model"), read_mapping(identity, "suites")
-    yield Fact("Model", read_text(model, "name"))
-    yield Fact("Back-end", read_text(model, "backend"))
-    yield Fact("Revision", read_text(model, "revision"), is_code=True)
-    yield Fact("Model options", join_pairs(read_mapping(model, "options")))
-    yield Fact("Served by", join_pairs(served))
-    if is_hosted(model):
-        day = read_text(run.manifest, "created")[:10] or "the day of the run"
-        yield Fact("Repeatable", f"no: a hosted model may change; this is what it gave on {day}")
-    for suite in suites:
-        yield Fact(f"Suite {format_name(suite)}", f"version {read_text(suites, suite, 'version')}")
-        yield Fact("Suite digest", read_text(suites, suite, "digest"), is_code=True)
-        yield Fact("Sampling", join_pairs(read_mapping(suites, suite, "sampling")))
-    yield Fact("Samples per prompt", read_text(requested_size(run), "samples"))
-    yield Fact("Inputs", join_pairs(read_mapping(identity, "inputs")))
-    yield Fact("Comparison", join_pairs(read_mapping(identity, "compare")))
 
 
 def _metric_facts(card: Mapping[str, Json]) -> Sequence[Fact]:
@@ -146,7 +149,7 @@ def _metric_facts(card: Mapping[str, Json]) -> Sequence[Fact]:
 
 def _suite_facts(card: Mapping[str, Json]) -> Sequence[Fact]:
     baselines = [
-        f"{format_name(axis)}: {format_short_baseline(str(name))}"
+        f"{format_name(axis)}: {format_baseline(str(name))}"
         for axis, name in read_mapping(card, "baselines").items()
     ]
     return (

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.audits.report.findings import Findings
-from evenhand.audits.report.gap_wording import Gap, read_omnibus
+from evenhand.audits.report.gap_wording import Gap, OmnibusAnswer, OverallKey, read_omnibus
 from evenhand.audits.report.measures import Measure
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
@@ -46,21 +46,29 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
     sources: dict[tuple[str, str], list[Gap]] = {}
     for gap in findings.judged_gaps:
         sources.setdefault((gap.comparison.suite, gap.comparison.model), []).append(gap)
-    tables = [
-        doc.Table(
+    answers, tables, rows = read_omnibus(run), [], []
+    for (suite, model), gaps in sources.items():
+        # Measures with findings first, where a wide table is seen; the others keep their order.
+        supported = Counter(gap.measure for gap in gaps if gap.standing == "supported")
+        used = {gap.measure for gap in gaps}
+        measures = sorted(
+            (measure for measure in findings.measures.values() if measure in used),
+            key=lambda measure: -supported[measure],
+        )
+        columns = [doc.Column(each.full_title, "num", each.scale or "a mean") for each in measures]
+        drawn = _overview_rows(answers, gaps, measures)
+        table = doc.Table(
             title="" if len(sources) == 1 else f"{format_name(suite)}, {model}",
-            columns=["Group", *(doc.Column(each.full_title, "num", each.scale) for each in measures)],
-            rows=_overview_rows(run, (suite, model), gaps, measures),
+            columns=["Group", *columns],
+            rows=drawn,
             group_head="Axis",
             source="comparisons",
             style="matrix",
             tall=60,
             formats="html",
         )
-        for (suite, model), gaps in sources.items()
-        for measures in [_sort_measures(gaps, findings)]
-    ]
-    rows = [row for table in tables for row in map(doc.to_row, table.rows)]
+        tables.append(table)
+        rows += drawn
     legend = [
         *tint_legend("▲ higher than the baseline", "▼ lower"),
         (draw_swatches(), f"– {NOT_TESTABLE}"),
@@ -77,23 +85,15 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
     return doc.Section("overview", "Overview", blocks if tables else (), "Overview")
 
 
-def _sort_measures(gaps: Sequence[Gap], findings: Findings) -> list[Measure]:
-    """Measures with findings first, where a wide table is seen; the others keep their order."""
-    supported = Counter(gap.measure for gap in gaps if gap.standing == "supported")
-    used = {gap.measure for gap in gaps}
-    measures = (measure for measure in findings.measures.values() if measure in used)
-    return sorted(measures, key=lambda measure: -supported[measure])
-
-
 def _overview_rows(
-    run: Run, source: tuple[str, str], gaps: Sequence[Gap], measures: Sequence[Measure]
+    answers: Mapping[OverallKey, OmnibusAnswer], gaps: Sequence[Gap], measures: Sequence[Measure]
 ) -> list[doc.Row]:
+    """A heading for each axis and baseline of a suite and model, and a row for each of its groups."""
     axes: dict[tuple[str, str], dict[str, dict[Measure, Gap]]] = {}
     for gap in gaps:
-        row = gap.comparison
-        groups = axes.setdefault((row.axis, row.baseline), {})
-        groups.setdefault(row.group, {})[gap.measure] = gap
-    answers, rows = read_omnibus(run), []
+        groups = axes.setdefault((gap.comparison.axis, gap.comparison.baseline), {})
+        groups.setdefault(gap.comparison.group, {})[gap.measure] = gap
+    source, rows = (gaps[0].comparison.suite, gaps[0].comparison.model), []
     for (axis, _), groups in axes.items():
         baseline = next(iter(next(iter(groups.values())).values())).short_baseline
         heading = [doc.Cell(format_name(axis), note=f"against {baseline}")]
@@ -106,18 +106,18 @@ def _overview_rows(
                 for answer in known
             ]
         rows.append(doc.Row(heading, is_heading=True))
-        for group, cells in sorted(groups.items()):
-            name = doc.Cell(format_name(group), button={"class": "find", "find": ""})
-            rows.append(doc.Row((name, *(_overview_cell(cells.get(measure)) for measure in measures))))
+        for group, by_measure in sorted(groups.items()):
+            cells = [doc.Cell(format_name(group), button={"class": "find", "find": ""})]
+            for measure in measures:
+                if measure not in by_measure:
+                    cells.append(doc.Cell(tone="blank"))
+                    continue
+                gap = by_measure[measure]
+                colour = tint(gap.arrow, abs(gap.comparison.effect_size or 0), STRENGTHS)
+                text = measure.gap(gap.comparison.estimate, signed=True) or "–"
+                cells.append(doc.Cell(text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow))
+            rows.append(doc.Row(cells))
     return rows
-
-
-def _overview_cell(gap: Gap | None) -> doc.Cell:
-    if gap is None:
-        return doc.Cell(tone="blank")
-    colour = tint(gap.arrow, abs(gap.comparison.effect_size or 0), STRENGTHS)
-    text = gap.measure.gap(gap.comparison.estimate, signed=True) or "–"
-    return doc.Cell(text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow)
 
 
 def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section, list[str]]:
