@@ -111,7 +111,7 @@ def _annotators(run: Run) -> Section:
 
 
 def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
-    """Agreement over all texts, who differs from whom, how people err, and on which texts."""
+    """Agreement over all texts, who differs from whom, and how people err."""
     yield table_section(
         "overall",
         "Over all texts",
@@ -130,7 +130,7 @@ def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
         short=(0, 1, 2, 3, 4) if overall["question"].n_unique() > 1 else (1, 2, 3, 4),
     )
     yield _annotators(run)
-    dissents, errors, items = (run.table(name) for name in ("dissents", "errors", "items"))
+    dissents, errors = run.table("dissents"), run.table("errors")
     labels = dissents.group_by("question", "annotator", "others", "said", maintain_order=True).len()
     yield table_section(
         "where",
@@ -170,6 +170,11 @@ def _list_sections(run: Run, overall: pl.DataFrame) -> Iterator[Section]:
         nav="Pairs",
         formats="html md",
     )
+    yield from _list_texts(run.table("items"), dissents)
+
+
+def _list_texts(items: pl.DataFrame, dissents: pl.DataFrame) -> Iterator[Section]:
+    """The texts on which people disagree."""
     yield table_section(
         "items",
         "The most disputed texts",
