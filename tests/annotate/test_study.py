@@ -53,7 +53,7 @@ def test_a_folder_without_a_study(tmp_path: Path) -> None:
 def test_damaged_files_are_named(tmp_path: Path) -> None:
     study = make_study(tmp_path / "s", items=2)
     (study.folder / "items.parquet").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"items.parquet is not a Parquet file"):
+    with pytest.raises(InputError, match=r"items.parquet is not a readable Parquet file"):
         study.items()
     (study.folder / STUDY).write_text("[study]\nid = 3\n")
     with pytest.raises(InputError, match=r"Fix: correct the section \[study\]"):

@@ -224,7 +224,7 @@ def test_rows_that_do_not_fit() -> None:
             '{"category": "a", "name": "b", "prompts": "one", "wikipedia": []}',
             r"entity 1 has no usable list of texts",
         ),
-        ("data.parquet", "x", r"data\.parquet is not a Parquet file"),
+        ("data.parquet", "x", r"data\.parquet is not a readable Parquet file"),
     ],
 )
 def test_damaged_files(tmp_path: Path, name: str, content: str, message: str) -> None:
