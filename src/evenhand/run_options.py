@@ -102,7 +102,7 @@ class Writing(Size, Length, Seeded, total=False):
 
     temperature: Annotated[float | None, _sampling("Temperature; 0 is greedy decoding (default 1).", ge=0)]
     top_k: Annotated[
-        int | None, _sampling("Sample from this many likely tokens; 0 keeps all (default 40).", ge=0)
+        int | None, _sampling("Sample from the k most likely tokens; 0 keeps all (default 40).", ge=0)
     ]
     top_p: Annotated[
         float | None,

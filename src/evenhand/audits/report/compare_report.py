@@ -148,7 +148,7 @@ def build_report(run: Run) -> doc.Report:
     )
     gaps = (
         "Gap = group minus baseline, in each run. A gap is wider or narrower if the interval of the change "
-        "in its size excludes 0, and moved if it changed by more than chance otherwise. The adjusted p is "
+        "in its size excludes 0, and moved if it changed by more than chance in another way. Adjusted p: "
         f"corrected over the family{comparison.family}; “min. detectable” is the smallest change that these "
         "prompts would have shown with 80 % power."
     )
