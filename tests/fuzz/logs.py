@@ -1,4 +1,4 @@
-"""Readers of other tools' logs, and of datasets as suites."""
+"""Readers of other tools' logs, and of data sets as suites."""
 
 from __future__ import annotations
 
@@ -106,6 +106,6 @@ READERS: tuple[Reader, ...] = (
         as_json,
         cost=2,
     ),
-    Reader("dataset: README.md", "README.md", _suite, lambda: [CARD], prepare=_beside_card, cost=2),
-    of_trees("dataset: table", "train.csv", _suite, as_csv, PROMPTS, prepare=_beside_card, cost=2),
+    Reader("data set: README.md", "README.md", _suite, lambda: [CARD], prepare=_beside_card, cost=2),
+    of_trees("data set: table", "train.csv", _suite, as_csv, PROMPTS, prepare=_beside_card, cost=2),
 )
