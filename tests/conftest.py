@@ -80,7 +80,7 @@ def _own_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder of published data sets, which is never part of the repository."""
+    """The folder of published datasets, which is never part of the repository."""
     folder = Path(os.environ.get("EVENHAND_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"published data not found at {folder}: set EVENHAND_DATA")

@@ -101,7 +101,9 @@ class Writing(Size, Length, Seeded, total=False):
     """How a model generates text."""
 
     temperature: Annotated[float | None, _sampling("Temperature; 0 is greedy decoding (default 1).", ge=0)]
-    top_k: Annotated[int | None, _sampling("Tokens to sample from; 0 keeps all (default 40).", ge=0)]
+    top_k: Annotated[
+        int | None, _sampling("Sample from the k most likely tokens; 0 keeps all (default 40).", ge=0)
+    ]
     top_p: Annotated[
         float | None,
         _sampling("Sample from this probability mass; 1 keeps all tokens (default 0.95).", gt=0, le=1),
@@ -125,11 +127,13 @@ class Sampling(Writing, total=False):
     burn_in: Annotated[
         int | None,
         _sampling(
-            "Masked models: sampling iterations before the most likely token is taken (default 200).", ge=0
+            "Masked models: iterations that sample; later ones take the most likely token (default 200).",
+            ge=0,
         ),
     ]
     iterations: Annotated[
-        int | None, _sampling("Masked models: how often each position is resampled (default 500).", ge=1)
+        int | None,
+        _sampling("Masked models: iterations, each of which redraws one position (default 500).", ge=1),
     ]
 
 
@@ -194,7 +198,7 @@ class Measuring(Measured, Correcting, total=False):
     strata: Annotated[
         Sequence[str],
         _measuring(
-            "Also compare within each value of this: a key of the prompts' meta, `template`, or a "
+            "Also compare within each value of this: a key of the prompts' metadata, `template`, or a "
             "column of the file; repeatable.",
             default=(),
             flag="stratum",
@@ -209,7 +213,9 @@ class Measuring(Measured, Correcting, total=False):
     ]
     check: Annotated[
         Literal["auto", "all", "none"],
-        _measuring("Check supported gaps with a permutation test: auto, all or none.", default="auto"),
+        _measuring(
+            "Permutation test of gaps that are larger than chance: auto, all or none.", default="auto"
+        ),
     ]
 
 

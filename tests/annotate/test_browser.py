@@ -201,7 +201,7 @@ def test_a_connection_that_goes_and_comes_back(house: House) -> None:
     assert page.locator("#trouble").is_hidden()
     # Another device, by the same link: it is all there.
     phone = house.seat(**PHONE)
-    phone.page.get_by_role("link", name="Continue where you stopped").first.tap()
+    phone.page.get_by_role("link", name="Continue where you left off").first.tap()
     phone.page.wait_for_selector("html.js .card.now")
     assert phone.page.text_content("#answered") == "10"
     phone.page.goto(f"{house.address}/work?page=0")

@@ -79,7 +79,7 @@ def test_a_person_without_scripts_answers_everything(site: Site) -> None:
     assert sorted(one.label for one in latest_answers(site.db)) == ["negative"] * 10 + ["positive"] * 10
     # Another device, the same link: nothing is lost, and the last page can be looked at again.
     elsewhere = site.reader()
-    assert "Continue where you stopped" in elsewhere.joined.text
+    assert "Continue where you left off" in elsewhere.joined.text
     assert elsewhere.given(elsewhere.open("/work?page=1")) == 10
 
 

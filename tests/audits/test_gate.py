@@ -87,7 +87,7 @@ def test_no_worse_says_what_it_takes_where_it_cannot_tell(runs):
 
 def test_a_limit_that_nothing_falls_under_is_an_error(runs):
     with pytest.raises(
-        InputError, match=r"the limit 'toxicity race 0\.05' speaks of no comparison of this run"
+        InputError, match=r"the limit 'toxicity race 0\.05' matches no comparison of this run"
     ):
         gate(runs["even"], max=["toxicity race 0.05"])
 
@@ -180,7 +180,7 @@ def test_a_gap_that_reverses_fails_although_its_size_shrinks(tmp_path):
     assert (check.verdict, found.exit_code) == ("fails", 1)
     assert check.estimate == pytest.approx(-check.gap)
     assert check.finding.startswith("reversed from +0.")
-    assert "the gap lies on the other side than in the baseline run" in found.warnings[-1]
+    assert "the gap has the opposite sign to that in the baseline run" in found.warnings[-1]
     shrunk = gate(before, baseline_run=after, worse=["sentiment.negative group 0.9"])
     assert (shrunk.verdict, len(shrunk.warnings)) == ("passes", len(found.warnings))
 

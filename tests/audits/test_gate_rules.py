@@ -78,7 +78,7 @@ def test_a_reversal_inside_the_limit_passes_and_is_reported() -> None:
     check = checked(change(0.3, -0.03, gap=(-0.05, -0.01), moved=(-0.4, -0.2)))
     assert check.verdict == "passes"
     assert reversals([check]) == [
-        "m.o race: a against b: the gap lies on the other side than in the baseline run, "
+        "m.o race: a against b: the gap has the opposite sign to that in the baseline run, "
         "and is larger than chance there"
     ]
 

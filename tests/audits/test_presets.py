@@ -71,7 +71,7 @@ def test_a_masked_model_is_audited_like_any_other(tmp_path: Path) -> None:
     model = builtin.load("masked", execution=Execution(device="cpu"))
     options = {"limit": 6, "samples": 1, "max_new_tokens": 4, "metrics": "sentiment"}
     prepared = prepare(model, iterations=8, out=tmp_path / "run", **options)  # type: ignore[arg-type]
-    assert any("s at" in line and "tokens/s, as tried just now" in line for line in prepared.plan().lines)
+    assert any("s at" in line and "tokens/s, as measured just now" in line for line in prepared.plan().lines)
     run = prepared.run()
     generations = run.table("generations")
     assert generations.height == 6

@@ -71,7 +71,7 @@ UNSURE = ["--max", "sentiment.negative group 0.65"]
         ),
         ([*UNSURE, "--strict", "--no-strict"], 0, "exit code 0"),
         ([], 2, "the gate has no limit"),
-        (["--max", "nothing group 1"], 2, "speaks of no comparison"),
+        (["--max", "nothing group 1"], 2, "matches no comparison"),
     ],
 )
 def test_a_gate_ends_with_its_code(runs, evenhand, options, code, words):
@@ -93,7 +93,7 @@ def test_annotations_and_junit_are_asked_for(runs, tmp_path, evenhand):
 def test_power_says_what_it_takes(runs, evenhand):
     code, said = evenhand("power", runs["even"].path, "--gap", "0.05")
     assert code == 0
-    assert "to see a gap of 0.05 with 80 % power" in said.out
+    assert "to detect a gap of 0.05 with 80 % power" in said.out
     _, guess = evenhand("power", "--gap", "0.1", "--samples", "1")
     assert "prompts a group" in guess.out
 

@@ -73,7 +73,7 @@ def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
         for key, answer in read_omnibus(write_run(tmp_path, manifest(), {"omnibus": table})).items()
     }
     assert found == {
-        "race": "Taken together, the 4 groups differ more than chance (adjusted p < 0.001).",
+        "race": "Taken together, the 4 groups differ by more than chance (adjusted p < 0.001).",
         "race2": "Taken together, the 4 groups are inconclusive (adjusted p 0.31).",
         "gender": "Whether the groups differ at all could not be tested: one cluster.",
     }
@@ -125,8 +125,8 @@ def test_a_gap_that_its_check_doubts_is_no_headline(tmp_path: Path) -> None:
     found = find_gaps(small_run(tmp_path, rows, [group_row()]))
     assert found.largest[0].is_doubted
     assert found.confirmed_gaps[0].group == "Asian Americans"
-    assert found.headline.endswith("after correction, 1 of them doubted by the permutation check")
-    assert "the largest that no check doubts is Asian Americans" in found.verdict
+    assert found.headline.endswith("after correction, 1 of them contradicted by the permutation check")
+    assert "the largest that no check contradicts is Asian Americans" in found.verdict
     assert found.largest[0].evidence.endswith("the permutation check disagrees")
 
 

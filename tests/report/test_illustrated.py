@@ -123,7 +123,7 @@ def test_back_at_its_own_cut_a_chart_says_what_it_said(visit: Visit) -> None:
     page.locator(f"{panel} .cut output", has_text="−0.05").wait_for()
     assert numbers() != before
     page.locator(f"{panel} .strip .own").click()
-    page.locator(f"{panel} .cut output", has_text="own cut)").wait_for()
+    page.locator(f"{panel} .cut output", has_text="own threshold)").wait_for()
     assert numbers() == before
 
 

@@ -1,4 +1,4 @@
-"""Data sets as suites: local files and folders, and the Hub's cache as it lies on a disk."""
+"""Datasets as suites: local files and folders, and the Hub's cache as it lies on a disk."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def prompts(name: str) -> list[Prompt]:
 
 
 def cached(root: Path, files: dict[str, pl.DataFrame | str], *, ref: str = "main") -> Path:
-    """A data set in the Hub's cache, as huggingface_hub lays it out."""
+    """A dataset in the Hub's cache, as huggingface_hub lays it out."""
     folder = root / "datasets--org--jobs"
     snapshot = folder / "snapshots" / COMMIT
     for name, content in files.items():
@@ -112,7 +112,7 @@ def test_a_revision_in_the_hubs_cache_is_pinned_and_stands_in_the_manifest(hub: 
     )
     suite = run.manifest["suites"]["org/jobs#test"]
     assert suite["version"] == COMMIT
-    assert suite["summary"] == f"prompts of the data set org/jobs, revision {COMMIT}"
+    assert suite["summary"] == f"prompts of the dataset org/jobs, revision {COMMIT}"
     assert run.manifest["identity"]["suites"]["org/jobs#test"]["version"] == COMMIT
     assert run.table("prompts").height == 8
 
@@ -126,7 +126,7 @@ def test_a_revision_can_be_named(hub: Path) -> None:
     with pytest.raises(InputError) as caught:
         HubSuite(name=f"org/jobs@v2{query}", execution=OFFLINE)
     assert str(caught.value).startswith(
-        "the data set 'org/jobs' at 'v2' is not on this machine, and the run is offline. Expected: hub:"
+        "the dataset 'org/jobs' at 'v2' is not on this machine, and the run is offline. Expected: hub:"
     )
 
 
@@ -193,7 +193,7 @@ def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "came"),
     [
-        ("?prompt=a&group.x=b", "the name of the data set is empty"),
+        ("?prompt=a&group.x=b", "the name of the dataset is empty"),
         ("org/x", "'nothing' names no prompt column"),
         ("org/x?prompt=a", "'prompt=a' names no group column"),
         ("org/x?prompt=a&group.x=b&prompt=c", "prompt=c is given twice"),
@@ -202,7 +202,7 @@ def test_datasets_finds_the_same_files(tmp_path: Path) -> None:
         ("org/x?prompt=a&group.x=b&=c", "=c is not known"),
         ("org/x?prompt=&group.x=b", "prompt names no column"),
         ("org/x?prompt=a&group.x=b&baseline.y=c", "baseline.y names an axis without a group column"),
-        ("org/x#a/?prompt=a&group.x=b", "#a/ is not a part of a data set"),
+        ("org/x#a/?prompt=a&group.x=b", "#a/ is not a part of a dataset"),
     ],
 )
 def test_a_name_that_says_too_little_is_explained(name: str, came: str) -> None:
@@ -259,7 +259,7 @@ def test_the_suite_is_registered() -> None:
 
 @contextmanager
 def hub_server(files: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
-    """The Hub's wire form for one data set, and the files it was asked for."""
+    """The Hub's wire form for one dataset, and the files it was asked for."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -335,5 +335,5 @@ def test_a_hub_that_cannot_be_reached_is_explained(hub: Path, monkeypatch: pytes
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match="the data set 'org/jobs' is not available from the Hub: "):
+    with pytest.raises(InputError, match="the dataset 'org/jobs' is not available from the Hub: "):
         HubSuite(name="org/jobs?prompt=p&group.g=g")

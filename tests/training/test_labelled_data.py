@@ -1,4 +1,4 @@
-"""The labelled data sets and their splits."""
+"""The labelled datasets and their splits."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class ValidateOptions(AgreementOptions, Configured, Loading, total=False):
     renamed: Annotated[
         Mapping[str, str],
         Option(
-            "Maps a human label to the metric's: THEIRS=OURS; THEIRS= leaves it out; repeatable.",
+            "Map a human label to the metric's: THEIRS=OURS; THEIRS= excludes it; repeatable.",
             default={},
             flag="map",
             panel="Matching labels",
@@ -154,7 +154,7 @@ class InviteOptions(Address, StudyDatabase, total=False):
 class ServeOptions(Address, StudyDatabase, total=False):
     """The options of ``serve_study``."""
 
-    host: Annotated[str, Option("Address to listen on (default: this machine only).", default="127.0.0.1")]
+    host: Annotated[str, Option("Address to listen on.", default="127.0.0.1")]
     port: Annotated[int, Option("Port to listen on.", default=8765, ge=1, le=65535)]
     trusted_proxy: Annotated[
         str | Sequence[str],
@@ -175,7 +175,7 @@ class ForgetOptions(StudyDatabase, total=False):
 class ItemOptions(Seeded, total=False):
     """The options of ``sample_items``."""
 
-    per_prompt: Annotated[int, Option("Positive, and also negative, texts per prompt, by VADER.", default=3)]
+    per_prompt: Annotated[int, Option("Texts of each polarity per prompt, by VADER.", default=3)]
     suite: Annotated[str, Option("Suite of the prompts of a file.", default="regard")]
     cut: Annotated[float, Option("VADER's threshold.", default=0.05)]
     out: Annotated[Path | str, Option("File for the selected texts.", default="items.csv")]

@@ -148,11 +148,11 @@ class AuditJob(TextRunJob):
         spec = self.parts[0].spec
         rate, source = _read_rate(throughput_key(self.model, spec)), "as last measured here"
         if rate is None and isinstance(self.model, EstimatesThroughput):
-            rate, source = self.model.pace(spec), "as tried just now"
+            rate, source = self.model.pace(spec), "as measured just now"
         if rate is None:
             return f"not known before the first run of this model here; progress is shown{scoring}"
         if math.isinf(rate):
-            return f"none for writing: the texts are there already{scoring}"
+            return f"none for generation: the texts exist already{scoring}"
         return f"at most {format_duration(tokens / rate)} at {rate:,.0f} tokens/s, {source}{scoring}"
 
 

@@ -202,7 +202,7 @@ class RequiredGrowth:
     def __str__(self) -> str:
         """In words."""
         if self.clusters is None:
-            return "the gap is so near its limit that a thousand times the texts would not tell"
+            return "the gap is so close to its limit that a thousand times as many texts would not decide"
         more = f"about {self.clusters:,} clusters instead of {self.now:,}"
         if self.samples is None:
             return f"{more}; more samples of the same prompts would not be enough"
@@ -298,7 +298,7 @@ def reversals(checks: Sequence[GateCheck]) -> list[str]:
     """A sentence on each gap that has reversed: one inside its limit must be seen too."""
     gaps = dict.fromkeys(check.subject for check in checks if check.reversed_from is not None)
     return [
-        f"{gap}: the gap lies on the other side than in the baseline run, and is larger than chance there"
+        f"{gap}: the gap has the opposite sign to that in the baseline run, and is larger than chance there"
         for gap in gaps
     ]
 
@@ -376,9 +376,9 @@ def _select_covered(rule: GateRule, items: Sequence[_Item]) -> list[_Item]:
         outputs = dict.fromkeys(f"{item.metric}.{item.output}" for item in items)
         axes = dict.fromkeys(item.axis for item in items)
         raise InputError(
-            f"the limit {str(rule)!r} speaks of no comparison of this run",
+            f"the limit {str(rule)!r} matches no comparison of this run",
             expected=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(axes)}",
-            fix="correct the limit: one that nothing is held against would always pass",
+            fix="correct the limit: one that matches nothing would always pass",
         )
     # Where points were meant, nothing could ever fail.
     if rule.limit > 1 and all(item.method == SHARES for item in covered):

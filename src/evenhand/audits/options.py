@@ -42,14 +42,14 @@ class MergeOptions(Output, total=False):
 class PowerOptions(TypedDict, total=False):
     """The options of ``power``."""
 
-    gap: Annotated[float, Option("The gap that must not be missed.", default=0.05, gt=0)]
+    gap: Annotated[float, Option("The smallest gap to detect.", default=0.05, gt=0)]
     power: Annotated[float, Option("The probability of detecting it.", default=0.8, gt=0, lt=1)]
-    level: Annotated[float, Option("Level of confidence intervals.", default=0.95, gt=0, lt=1)]
+    level: Annotated[float, Option("Confidence level of the intervals.", default=0.95, gt=0, lt=1)]
     share: Annotated[
         float, Option("Without RUN: the share of texts with the label.", default=0.2, ge=0, le=1)
     ]
     icc: Annotated[
-        float, Option("Without RUN: how alike the texts of a prompt are, 0 to 1.", default=0.2, ge=0, le=1)
+        float, Option("Without RUN: intraclass correlation within prompts, 0 to 1.", default=0.2, ge=0, le=1)
     ]
     samples: Annotated[int, Option("Without RUN: completions per prompt.", default=5, ge=1)]
 
@@ -90,7 +90,7 @@ class Mode(TypedDict, total=False):
     mode: Annotated[
         str, _mitigation("embedding, classifier, naive or in-glove.", default="embedding", complete="modes")
     ]
-    calibrator: Annotated[str | None, _mitigation("What `evenhand train calibrator` wrote (classifier).")]
+    calibrator: Annotated[str | None, _mitigation("Folder of `evenhand train calibrator` (classifier).")]
     options: Annotated[
         Mapping[str, Value] | None,
         _mitigation(
@@ -111,17 +111,17 @@ class MitigationOptions(Mode, total=False):
     words: Annotated[
         str | None, _mitigation("ideology, gender, or a JSON file with two lists (default ideology).")
     ]
-    vectors: Annotated[str | None, _mitigation("Word vectors (naive, in-glove).")]
+    vectors: Annotated[str | None, _mitigation("File of word vectors (naive, in-glove).")]
 
 
 class DebiasOptions(MitigationOptions, Measured, Writing, Loading, Recording, total=False):
     """The options of ``debias``."""
 
-    prompt: Annotated[str | Sequence[str] | None, Option("A text to be continued; repeatable.")]
+    prompt: Annotated[str | Sequence[str] | None, Option("A text to continue; repeatable.")]
     suite: Annotated[
-        str | Sequence[str] | None, Option("Audit these suites with the mitigation on.", complete="suites")
+        str | Sequence[str] | None, Option("Audit the mitigated model with these suites.", complete="suites")
     ]
-    vanilla: Annotated[bool, Option("Show what the model itself writes, too.")]
+    vanilla: Annotated[bool, Option("Also show the text without the mitigation.")]
 
 
 class TradeoffOptions(Mode, Measured, Size, Length, Seeded, Loading, Recording, total=False):
@@ -133,5 +133,5 @@ class TradeoffOptions(Mode, Measured, Size, Length, Seeded, Loading, Recording, 
     ]
     suite: Annotated[
         str | Sequence[str] | None,
-        Option("Suites that ask for distances (default political, political:direct)."),
+        Option("Suites that measure distances (default political, political:direct)."),
     ]

@@ -1,4 +1,4 @@
-"""``power``: how many prompts and samples show a gap, planned from a pilot run or from a guess."""
+"""``power``: how many prompts and samples show a gap, planned from a pilot run or from assumptions."""
 
 from __future__ import annotations
 
@@ -137,27 +137,27 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
 
 
 _LEGEND = (
-    "gaps of shares from 0 to 1: 0.05 is 5 points; clusters: there now, on both sides; needed: at the same "
-    "samples; or samples: of the same prompts, times as many"
+    "gaps of shares from 0 to 1: 0.05 is 5 points; detectable: the minimum detectable difference; clusters: "
+    "in this run, on both sides; needed: with as many samples; or samples: factor for the same prompts"
 )
 
 
 def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: bool) -> RenderableType:
     """What a gap of this size needs: one line an axis and output, that of the group which needs most."""
     planned = table.filter(pl.col("clusters_needed").is_not_null())
-    title = f"to see a gap of {gap:g} with {100 * power:g} % power"
+    title = f"to detect a gap of {gap:g} with {100 * power:g} % power"
     if planned.is_empty():
         reasons = ", ".join(str(reason) for reason in table["null_reason"].drop_nulls().unique())
         return Text(f"{title}: no plan can be made ({reasons or 'no comparisons'})", style="bold")
     if not has_pilot:
-        return Text(f"{title}: {planned['clusters_needed'][0]:,} prompts a group", style="bold")
+        return Text(f"{title}: {planned['clusters_needed'][0]:,} prompts per group", style="bold")
     most = planned.sort("clusters_needed", descending=True).unique(
         ["suite", "axis", "metric", "output"], keep="first", maintain_order=True
     )
     lines = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for head in ("Axis", "Measure", "Group that needs most"):
         lines.add_column(head, overflow="fold")
-    for head in ("Seen from", "Clusters", "Needed", "or samples"):
+    for head in ("Detectable", "Clusters", "Needed", "or samples"):
         lines.add_column(head, justify="right", no_wrap=True)
     for row in most.iter_rows(named=True):
         cells = (

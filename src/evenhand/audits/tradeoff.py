@@ -213,8 +213,8 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
     if requested.isdisjoint(name.partition("=")[0] for name in first.metrics):
         suites = ", ".join(part.suite.info.name for part in first.parts)
         raise InputError(
-            f"there is no bias to draw: {suites} asks for no distance of {', '.join(first.metrics)}",
-            expected="a suite that asks for distances, such as political, with the metric it asks for",
+            f"there is no bias to draw: {suites} measures no distances of {', '.join(first.metrics)}",
+            expected="a suite that measures distances, such as political, with the metric it needs",
             fix=f"measure {', '.join(sorted(requested))}" if requested else "for example --suite political",
         )
     identity: dict[str, Json] = {

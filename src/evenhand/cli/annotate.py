@@ -136,7 +136,7 @@ def status_command(study: Path, *, database: str | None = None) -> None:
 def forget_command(
     study: Path, annotator: str, *, dry_run: bool, answers_too: bool = False, **options: Any
 ) -> None:
-    """Erase an annotator: the link stops working, the answers get a random name or are deleted."""
+    """Erase an annotator: the link stops working, the answers are kept under a random name, or deleted."""
     from evenhand.annotate.study_server import forget_person
 
     what = "their answers are deleted" if answers_too else "their answers stay under a random name"
@@ -150,7 +150,7 @@ def forget_command(
 @app.command("agreement")
 @takes(AgreementOptions, SOURCE)
 def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Report how far people agree, who differs from the others and where, and one label per text."""
+    """Report how much annotators agree, who disagrees with the others and where, and one label per text."""
     from evenhand.annotate.agreement import prepare
 
     run_job(prepare(source, **options), dry_run=dry_run)
@@ -159,7 +159,7 @@ def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @app.command("ratings")
 @takes(MethodRatingOptions, SOURCE)
 def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
-    """Rate each method: means, and paired t tests against a baseline (a likert study)."""
+    """Compare rated methods: means, and paired t tests against a baseline (a likert study)."""
     from evenhand.annotate.ratings import prepare
 
     run_job(prepare(source, **options), dry_run=dry_run)

@@ -55,7 +55,7 @@ def score(file: Path | None, *, dry_run: bool, **options: Any) -> None:
 
 @takes(CompareOptions, Argument("runs", list[Path], _RUNS))
 def compare(runs: list[Path], *, dry_run: bool, **options: Any) -> None:
-    """Compare models or mitigations, paired by prompt: differences of gaps, and a leaderboard with ties."""
+    """Compare models or mitigations by prompt: differences between gaps, and a leaderboard with ties."""
     from evenhand.audits.compare import prepare
 
     run_job(prepare(*runs, **options), dry_run=dry_run)
@@ -80,10 +80,10 @@ def report(run: Path, **options: Any) -> None:
 
 @takes(
     PowerOptions,
-    Argument("run", Path | None, "A pilot run of audit or score (default: plan from a guess).", None),
+    Argument("run", Path | None, "A pilot run of audit or score (default: plan from assumptions).", None),
 )
 def power(run: Path | None, **options: Any) -> None:
-    """Plan how many prompts and samples are needed to detect a gap, from a pilot run or from a guess."""
+    """Plan how many prompts and samples are needed to detect a gap, from a pilot run or assumptions."""
     from evenhand.audits.power import power, summarise_plan
 
     plan = power(run, **options)
@@ -96,7 +96,7 @@ class _GateOptions(GateOptions, total=False):
 
 @takes(_GateOptions, Argument("run", Path, "A run folder of audit or score."))
 def gate(run: Path, *, dry_run: bool, github: bool = False, **options: Any) -> None:
-    """Check a run against limits: exit 1 if an interval excludes its limit (--strict: or includes it).
+    """Check the gaps of a run against limits: exit 1 if one is exceeded (--strict: or inconclusive).
 
     Exit codes: 0 passed, or inconclusive without --strict; 1 not passed; 2 an error.
     """
@@ -130,14 +130,14 @@ def _print_gate(result: GateResult) -> None:
     output.print(f"the gate {verb}: {counts}; {code}", highlight=False)
     if inconclusive and not result.strict:
         print_warning(
-            "limits are neither clearly kept nor clearly broken, which passes; --strict ends with 1"
+            "some limits are neither clearly kept nor clearly exceeded, which passes; --strict exits with 1"
         )
     for note in result.warnings:
         print_warning(note)
     if result.expected_false_failures >= 1:
         print_warning(
             f"up to {result.expected_false_failures:.0f} of {len(result.checks):,} checks would fail by "
-            "chance if every gap stood exactly at its limit"
+            "chance if every gap were exactly at its limit"
         )
 
 

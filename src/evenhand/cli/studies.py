@@ -106,12 +106,12 @@ class _ValidateOptions(ValidateOptions, total=False):
     Argument(
         "metric",
         str,
-        "A metric: sentiment, regard=ORG/NAME@REV .. (see `evenhand list metrics`).",
+        "A metric: sentiment, regard=ORG/NAME@REV ... (see `evenhand list metrics`).",
         complete="metrics",
     ),
 )
 def validate(metric: str, *, human: Path, dry_run: bool, **options: Any) -> None:
-    """Compare a metric with human labels: rank correlation, accuracy, precision, recall, F1, best cut."""
+    """Compare a metric with human labels: rank correlation, accuracy, F1, the best threshold."""
     from evenhand.annotate.validate import prepare
 
     run_job(prepare(metric, human, **options), dry_run=dry_run)

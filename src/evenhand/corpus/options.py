@@ -23,7 +23,7 @@ class CorpusOptions(Seeded, Intervals, Engine, Recording, total=False):
             flag_type=list[str],
         ),
     ]
-    preset: Annotated[Literal["paper"] | None, _counting("`paper`: the rule and counting of the paper.")]
+    preset: Annotated[Literal["paper"] | None, _counting("`paper`: split words and count as the paper does.")]
     counting: Annotated[
         Literal["flag", "distinct"] | None,
         _counting("`flag` counts a unit once, `distinct` its distinct group terms (default flag)."),

@@ -28,7 +28,7 @@ SYNONYMS: Mapping[str, Sequence[str]] = {
     "sadness": ("disappointment", "embarrassment", "grief", "remorse"),
     "neutral": (),
 }
-"""Finer labels of other models, folded as the authors of the 28-label data set fold theirs."""
+"""Finer labels of other models, folded as the authors of the 28-label dataset fold theirs."""
 REPLAY: Final = "replay:"
 ENDPOINT: Final = "endpoint:"
 NOT_IN_FILE = Value(None, None, "not_in_file")

@@ -20,7 +20,7 @@ NOT_TESTABLE: Final = "not testable"
 DEFINITIONS: Final[Mapping[str, str]] = {
     LARGER: "statistically significant after correction: adjusted p of at most 0.05",
     INCONCLUSIVE: "this sample is too small to decide: the difference may be chance",
-    SMALL: "the interval leaves no room for 5 points, or 5 % of a mean's range",
+    SMALL: "the whole interval lies within 5 points of zero, or 5 % of a mean's range",
     NOT_TESTABLE: "no test was possible; the reason is in the table",
 }
 """Shown on hover and on focus wherever a page says the word."""

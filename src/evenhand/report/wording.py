@@ -11,7 +11,7 @@ MINUS = "−"
 _PROPER = frozenset(
     ("christianity", "islam", "judaism", "hinduism", "buddhism", "sikhism", "jainism", "taoism", "marxism")
 )
-"""Words that English writes with a capital; data sets often do not."""
+"""Words that English writes with a capital; datasets often do not."""
 _HIDING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but for tab and line feed
     "\u2028-\u202e\u2066-\u2069"  # line separators; embeddings, overrides and isolates of direction

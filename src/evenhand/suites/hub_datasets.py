@@ -1,4 +1,4 @@
-"""A data set as a suite: every row is a prompt, and its columns name the groups it is about."""
+"""A dataset as a suite: every row is a prompt, and its columns name the groups it is about."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PromptColumns:
 
 
 class DatasetName(NamedTuple):
-    """The parts of the name of a data set."""
+    """The parts of the name of a dataset."""
 
     place: str
     """A Hub id, a folder or a file."""
@@ -103,9 +103,9 @@ def parse_dataset_name(name: str) -> DatasetName:
     place, _, part = source.partition("#")
     config, slash, split = part.rpartition("/") if part else ("", "", "")
     if not local + place:
-        _refuse("the name of the data set is empty")
+        _refuse("the name of the dataset is empty")
     if slash and not (config and split):
-        _refuse(f"#{part} is not a part of a data set")
+        _refuse(f"#{part} is not a part of a dataset")
     identifier, _, revision = place.partition("@")
     return DatasetName(local + identifier, revision, config, split, _columns(query))
 
@@ -210,7 +210,7 @@ def _only(what: str, named: str, known: set[str], place: str) -> str:
 
 
 def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
-    """Configurations and splits as the data set's card declares them; empty if it does not."""
+    """Configurations and splits as the dataset's card declares them; empty if it does not."""
     parts: SplitParts = {}
     for config in _configs(readme):
         name, folder = _word(config.get("config_name"), "default"), _word(config.get("data_dir"), "")
@@ -274,9 +274,9 @@ def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise MissingLibraryError(
-            f"the data set {name.place!r} is on the Hub, and the library that accesses it is not installed",
+            f"the dataset {name.place!r} is on the Hub, and the library that accesses it is not installed",
             expected="the extra `models`, which includes it",
-            fix='pip install "evenhand[models]", or download the data set and name its folder',
+            fix='pip install "evenhand[models]", or download the dataset and name its folder',
         ) from error
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
         try:
@@ -292,9 +292,9 @@ def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
             if execution.offline:
                 why = "is not on this machine, and the run is offline"
             raise InputError(
-                f"the data set {name.place!r}{at} {why}",
+                f"the dataset {name.place!r}{at} {why}",
                 expected=ACCEPTED,
-                fix="check the name, or download the data set and name its folder",
+                fix="check the name, or download the dataset and name its folder",
             ) from error
 
 
@@ -327,13 +327,13 @@ def _find_cached(name: DatasetName) -> SplitFiles:
         )
     except HFValidationError as error:
         raise InputError(
-            f"{name.place!r} is not the name of a data set", expected=ACCEPTED, fix="check the name"
+            f"{name.place!r} is not the name of a dataset", expected=ACCEPTED, fix="check the name"
         ) from error
     return SplitFiles(_find_local(folder, name), folder.name)
 
 
 class HubSuite:
-    """The prompts of a data set on the Hub, of a local folder with the same layout, or of a file.
+    """The prompts of a dataset on the Hub, of a local folder with the same layout, or of a file.
 
     The name gives axes and columns; the baseline is ``(rest)`` unless ``baseline.AXIS=GROUP``. A cell with a
     list of prompts gives all of them. Cluster = the column of ``cluster=``, else the template, else the row.
@@ -355,7 +355,7 @@ class HubSuite:
         self.info = SuiteInfo(
             name=self._name.title(),
             version=files.version,
-            summary=f"prompts of the data set {self._name.place}, revision {files.version}",
+            summary=f"prompts of the dataset {self._name.place}, revision {files.version}",
             baselines={axis: columns.baselines.get(axis, REST) for axis in columns.groups},
             metrics=METRICS,
             cluster=columns.cluster or columns.template or "row",

@@ -301,7 +301,7 @@ class ClassifierTraining:
             )
         if self.fit.backbone == BUILTIN:
             notes.append(
-                "The embedded encoder was itself trained on the data sets named on its card: texts of "
+                "The embedded encoder was itself trained on the datasets named on its card: texts of "
                 "those are not unseen, in either part of the split."
             )
         notes += _note_ceiling(self._ceilings())

@@ -20,7 +20,7 @@ from evenhand.text.data_splits import find_near_duplicates
 VALID_SHARE: Final = 10
 """One training text in ten is kept for model selection and calibration."""
 TEST_SHARE: Final = 5
-"""One text in five is held out if a data set has no split."""
+"""One text in five is held out if a dataset has no split."""
 LARGE_OUTLET: Final = 600
 """Outlets with at least this many articles are never held out: they are most of the training text."""
 

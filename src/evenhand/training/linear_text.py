@@ -184,7 +184,7 @@ CUT: Final = 0.05
 def judge_sentiment(name: str, labels: Sequence[str], texts: Sequence[str]) -> Floats:
     """One row per text: 1 for the label that VADER or TextBlob gives it, 0 for the other labels.
 
-    They are not trained. Labels of a data set other than negative, neutral and positive are never predicted.
+    They are not trained. Labels of a dataset other than negative, neutral and positive are never predicted.
     """
     if name == "vader":
         from evenhand.metrics.vader import VaderScorer

@@ -133,12 +133,13 @@ def test_a_check_that_disagrees_is_a_warning():
     _, found, _, _ = _supported()
     against = [type(found[0])(**{**_fields(found[0]), "check": DISAGREES})]
     assert describe_unconfirmed(against) == [
-        "1 of 1 supported gaps do not stand up to the permutation check (a m negative): doubt them"
+        "1 of 1 gaps larger than chance are contradicted by the permutation check "
+        "(a m negative): treat them with caution"
     ]
     assert describe_unconfirmed(found) == []
     unchecked = [type(found[0])(**{**_fields(found[0]), "check": TOO_LONG})] * 2
     assert describe_unconfirmed(unchecked) == [
-        "2 supported gaps have no permutation check: a family of this size takes many arrangements; "
+        "2 gaps larger than chance have no permutation check: a family of this size takes many arrangements; "
         "--check all draws them"
     ]
 

@@ -21,7 +21,7 @@ def test_absence_of_a_finding_is_never_absence_of_a_gap(tmp_path: Path) -> None:
 
 def test_few_clusters_notes_and_warnings_are_passed_on(tmp_path: Path) -> None:
     lines = said(tmp_path)
-    assert "1 group rests on fewer than 20 clusters, where a few odd prompts can move a number." in lines
+    assert "1 group rests on fewer than 20 clusters, so a few unusual prompts can change the result." in lines
     assert "starter: Ten prompts a group show large gaps only; use bold for published numbers." in lines
     assert "12 texts name no group and were scored without a mask." in lines
 
@@ -30,7 +30,10 @@ def test_an_unfinished_stage_and_a_limit_are_said(tmp_path: Path) -> None:
     stages = {"generate": {"state": "interrupted"}, "report": {"state": "running"}}
     lines = said(tmp_path, stages=stages, growth=[{"limit": 50, "samples": 5}])
     assert "The run was limited to 50 prompts; the suite holds more." in lines
-    assert "The stage generate is not finished (interrupted): the numbers cover what was there." in lines
+    assert (
+        "The stage generate is not finished (interrupted): the numbers cover only what was available."
+        in lines
+    )
     assert not any("stage report" in line for line in lines)
 
 

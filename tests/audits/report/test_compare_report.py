@@ -112,7 +112,7 @@ def test_a_measure_without_a_range_never_stands_before_one_that_has_a_range() ->
 
 def test_a_gap_that_changed_its_sign_is_said_to_have() -> None:
     (line,) = build_lines([change(reference_value=-0.1)], KNOWN, "gap")
-    assert line.claim == "women against men: wider and the other way round (tone, negative) under new"
+    assert line.claim == "women against men: wider, with the sign reversed (tone, negative) under new"
 
 
 def test_an_undecided_change_says_what_it_leaves_open() -> None:
@@ -185,8 +185,7 @@ def found(compared: Run) -> Report:
 def test_the_question_names_the_runs(compared: Run, found: Report) -> None:
     assert found.question == "Do the gaps of <b>wide.csv differ from those of even.csv?"
     assert found.details == (
-        "<b>wide.csv against even.csv, the reference, measured by sentiment. "
-        "Every prompt is compared with itself."
+        "<b>wide.csv against even.csv, the reference, measured by sentiment. Runs are paired by prompt."
     )
     (tally,) = (block for block in found.opening if isinstance(block, Tally))
     gaps = compared.table("changes").filter(effect="gap", exploratory=False)

@@ -102,7 +102,7 @@ def test_the_verdict_of_distances(tmp_path):
         "immigration -0.050 liberal (topic, indirect (ideology))."
     )
     assert describe_distances(run(tmp_path, even)) == (
-        "Distances: none of 1 options lies further off than chance puts it."
+        "Distances: none of 1 options is further away than expected by chance."
     )
     assert describe_distances(run(tmp_path)) == ""
     many = [{**ROW, "option": str(place)} for place in range(6)]

@@ -28,8 +28,8 @@ def test_the_verdict_counts_names_and_admits(tmp_path: Path) -> None:
 def test_nothing_found_also_says_what_could_have_been_seen(tmp_path: Path) -> None:
     rows = [comparison(**_UNSURE), comparison(group="Asian_Americans", min_detectable=0.08, **_UNSURE)]
     assert describe_run(small_run(tmp_path, rows, [group_row()])) == (
-        "No gap is larger than chance, which is no proof that there is none: 2 gaps were compared, and a "
-        "gap had to reach 2.9 points in the best measured comparison, and 8.0 in the worst, to be detected "
+        "No gap is larger than chance, which does not prove that there is none: 2 gaps were compared, and a "
+        "gap had to reach 2.9 points in the most precise comparison, and 8.0 in the least, to be detected "
         "(80 % power); 2 are inconclusive at this sample size."
     )
 
@@ -139,6 +139,6 @@ def test_groups_that_differ_only_taken_together_are_not_passed_over(tmp_path: Pa
     found = find_gaps(write_run(tmp_path, manifest(), tables))
     assert found.details.startswith("One was compared, and a gap had to reach")
     assert found.verdict.endswith(
-        " Taken together, though, groups differ more than chance: race, sentiment, negative "
+        " Taken together, however, groups differ by more than chance: race, sentiment, negative "
         "(adjusted p 0.018)."
     )

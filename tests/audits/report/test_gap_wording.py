@@ -71,7 +71,9 @@ def test_a_doubt_says_what_could_have_been_seen(tmp_path: Path) -> None:
 
 def test_a_doubt_whose_interval_excludes_zero_names_the_correction(tmp_path: Path) -> None:
     gap = only(tmp_path, comparison(p_adjusted=0.3))
-    assert "+1.1 to +5.3 points before correction over 84 comparisons, which leaves chance open" in gap.doubt
+    assert (
+        "+1.1 to +5.3 points before correction over 84 comparisons, so chance is not ruled out" in gap.doubt
+    )
 
 
 def test_a_missing_gap_gives_its_reason(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def test_shares_and_means_say_their_direction(tmp_path: Path) -> None:
     known = read_measures(small_run(tmp_path, groups=rows))
     plain, cut, mean = (known["sentiment", key] for key in ("negative", "negative@0.05", "compound"))
     assert plain.phrase(0.032) == "3.2 points more often negative"
-    assert cut.phrase(-0.01) == "1.0 points less often negative at cut 0.05"
+    assert cut.phrase(-0.01) == "1.0 points less often negative at threshold 0.05"
     assert mean.phrase(-0.12) == "mean compound 0.120 lower"
     assert (plain.span, cut.span, mean.span) == (1.0, 1.0, 2.0)
     assert mean.caption == "Mean compound of the texts (sentiment). Larger means a warmer text."

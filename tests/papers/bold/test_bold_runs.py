@@ -92,7 +92,7 @@ def test_the_plan_has_a_time_for_every_source(small, tmp_path):
     file = tmp_path / "texts.csv"
     file.write_text("prompt,text\nSam Doe was born in,a town\n")
     lines = prepare("bold", model=f"mine=replay:{file}", out=tmp_path / "r").plan().lines
-    none = "time    none for writing: the texts are there already"
+    none = "time    none for generation: the texts exist already"
     assert f"WIKI: {none}" in lines
     assert f"mine: {none}" in lines
     assert "scoring 18 texts, about 0 s at 150 texts/s, as measured on two cores" in lines

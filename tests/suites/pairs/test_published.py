@@ -197,5 +197,5 @@ def test_a_file_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     with pytest.raises(InputError) as raised:
         EecSuite(name="hub:org/eec")
     assert str(raised.value) == (
-        "hub:org/eec. Expected: hub:ORG/NAME@REVISION/FILE. Fix: name the file in the data set."
+        "hub:org/eec. Expected: hub:ORG/NAME@REVISION/FILE. Fix: name the file in the dataset."
     )

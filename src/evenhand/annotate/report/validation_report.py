@@ -47,8 +47,8 @@ CAVEATS = (
     "Human labels are taken as correct. If people disagree with each other, no metric can agree with all: "
     "see `evenhand annotate agreement`.",
     "Agreement over all texts says nothing about single groups: it may be lower where it matters most.",
-    "The best cut was fitted on these texts, so its own figures are optimistic. Those in the held-out row "
-    "come from texts it was not fitted on; other texts and other people may still give another cut.",
+    "The best threshold was fitted on these texts, so its own figures are optimistic. Those in the held-out "
+    "row come from texts it was not fitted on; other texts and other people may still give another.",
     "p-values of rank correlations assume independent clusters; those of several outputs are not corrected.",
 )
 
@@ -172,7 +172,7 @@ def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Se
     yield section(
         "spread",
         "Scores by human label",
-        "As in Figure 6 of the BOLD paper. Dashed vertical lines are the metric's own cuts.",
+        "As in Figure 6 of the BOLD paper. Dashed vertical lines are the metric's own thresholds.",
         rows,
         {
             **{"People": "label", "#Texts": "n", "#Mean": "mean", "#5 %": "q05", "#25 %": "q25"},
@@ -185,22 +185,22 @@ def _list_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Se
     )
     for best in fitted.head(1).to_dicts():
         kinds = (
-            ("its own cut", *(format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy"))),
-            ("best cut, fitted", *(estimate(key)(best) for key in ("cut", "kappa", "accuracy"))),
+            ("its own threshold", *(format_value(best[key]) for key in ("own", "own_kappa", "own_accuracy"))),
+            ("best threshold, fitted", *(estimate(key)(best) for key in ("cut", "kappa", "accuracy"))),
             (
-                *(f"best cut, held out ({best['folds']} folds)", ""),
+                *(f"best threshold, held out ({best['folds']} folds)", ""),
                 *(estimate(key)(best) for key in ("kappa_held_out", "accuracy_held_out")),
             ),
         )
         yield section(
             "cut",
-            "The cut with the best agreement",
-            "By Cohen's kappa, which is 0 for a cut that gives all texts one label. Labels change at the "
-            "cut, or, with three labels, at minus the cut and at the cut.",
+            "The threshold with the best agreement",
+            "By Cohen's kappa, which is 0 for a threshold that gives all texts one label. Labels change at "
+            "the threshold t or, with three labels, at -t and at t.",
             kinds,
-            {head: itemgetter(at) for at, head in enumerate(("Which", "#Cut", "#Kappa", "#Accuracy"))},
+            {head: itemgetter(at) for at, head in enumerate(("Which", "#Threshold", "#Kappa", "#Accuracy"))},
             source="best_cuts",
-            nav="Best cut",
+            nav="Best threshold",
             drawing=draw_curve(curves.to_dicts(), best),
             note="The middle row was fitted on the texts it is evaluated on, so it is optimistic. Quote the "
             "last row.",
@@ -266,7 +266,7 @@ def draw_curve(points: Sequence[Row], best: Row) -> Markup:
     plot = Plot(x=(low, high), y=(bottom, top), **_FRAME)
     ends = {"low": low, "high": high, "bottom": bottom, "top": top}
     named = {name: format_number(value) for name, value in ends.items()}
-    parts = [plot.frame(**named, across="cut", upward="Cohen's kappa")]
+    parts = [plot.frame(**named, across="threshold", upward="Cohen's kappa")]
     if best["cut_low"] is not None and best["cut_high"] is not None:
         band = (min(max(best[end], low), high) for end in ("cut_low", "cut_high"))
         parts.append(plot.band(*band, fill=COLOURS[2], fill_opacity=0.13))
@@ -276,5 +276,6 @@ def draw_curve(points: Sequence[Row], best: Row) -> Markup:
             parts.append(plot.upright(cut, **_CUT, stroke_dasharray=dash))
             parts.append(element("text", name, x=plot.at(cut, top)[0] + 4, y=plot.top + down))
     return _draw(
-        parts, label="Agreement with people at every cut; the shaded area is the interval of the best cut"
+        parts,
+        label="Agreement with people at every threshold; the shaded area is the interval of the best one",
     )

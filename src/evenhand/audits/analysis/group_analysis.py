@@ -197,11 +197,11 @@ def describe_unconfirmed(items: Sequence[Comparison]) -> list[str]:
     if against:
         names = f"{', '.join(against[:3])}{' ...' if len(against) > 3 else ''}"
         warnings.append(
-            f"{len(against):,} of {counts[AGREES] + len(against):,} supported gaps do not stand up to the "
-            f"permutation check ({names}): doubt them"
+            f"{len(against):,} of {counts[AGREES] + len(against):,} gaps larger than chance are "
+            f"contradicted by the permutation check ({names}): treat them with caution"
         )
     return warnings + [
-        f"{count:,} supported gaps have no permutation check: {reason.removeprefix(_UNCHECKED)}"
+        f"{count:,} gaps larger than chance have no permutation check: {reason.removeprefix(_UNCHECKED)}"
         for reason, count in sorted(counts.items())
         if reason.startswith(_UNCHECKED)
     ]

@@ -24,7 +24,7 @@ _TABLES = ("agreements", "associations")
 CAVEATS = (
     "Two things that lean the same way need not cause each other: this corpus may not be what the classifier "
     "learned from.",
-    "Cells share groups and the four percentages of a group sum to 100, so that they are not independent; "
+    "Cells share groups and the four percentages of a group sum to 100, so they are not independent; "
     "the intervals resample pairs of groups.",
     "The corpus counts words that occur in one sentence, not who feels what.",
 )
@@ -55,7 +55,7 @@ _COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
     doc.Column("Classifier leans to", formats="html md"): lambda line: (
         line.towards("acs") + (" *" if line.row["is_clear"] else "")
     ),
-    "So": lambda line: _AGREEMENT.get(str(line.row["same_direction"]), line.reason),
+    "Verdict": lambda line: _AGREEMENT.get(str(line.row["same_direction"]), line.reason),
 }
 
 

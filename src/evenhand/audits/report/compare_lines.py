@@ -110,7 +110,7 @@ class ChangeLine(TableRow):
     def claim(self) -> str:
         """The change without its evidence: "women against men: wider (sentiment, negative) under B"."""
         has_turned = self.baseline and self.ends and self.ends[0] * self.ends[1] < 0
-        turned = " and the other way round" if has_turned else ""
+        turned = ", with the sign reversed" if has_turned else ""
         return f"{self.what}: {self.verdict}{turned} ({self.measure.full_title}) under {self.text('run')}"
 
     @property

@@ -33,16 +33,16 @@ CAVEATS = (
     "Runs are compared on the prompts they share, each prompt with itself; other prompts may give other "
     "results.",
     "A tie is not equality: this many prompts cannot separate the two.",
-    "A narrower gap is no merit where both groups got worse: read the changes of values as well.",
-    "The typical gap weighs every group alike and is corrected for chance; it is 0 where chance explains "
-    "it all.",
+    "A narrower gap is no improvement if both groups got worse: read the changes in values, too.",
+    "The typical gap weighs every group alike and is corrected for chance; it is 0 if chance "
+    "explains all of it.",
 )
 _NAMED = 2
 """Runs that a title names besides the reference; more are counted."""
 _MEANINGS = {
     "wider": "the gap grew, adjusted p of at most 0.05",
     "narrower": "the gap shrank, adjusted p of at most 0.05",
-    "moved": "changed by more than chance, but its sign turned, or its size is inconclusive",
+    "moved": "changed by more than chance, but its sign reversed, or its size is inconclusive",
     INCONCLUSIVE: "too few texts to decide whether it changed",
     NOT_TESTABLE: "no test was possible; the reason is in the table",
 }
@@ -91,7 +91,7 @@ class RunComparison:
         if not tested:
             return "Nothing could be compared: no gap of these runs can be tested"
         if not self.clear_changes:
-            return f"None of {tested:,} gaps changed by more than chance, which is no proof that none did"
+            return f"None of {tested:,} gaps changed by more than chance, which does not prove that none did"
         return (
             f"{len(self.clear_changes):,} of {tested:,} gaps changed by more than chance from the reference"
         )
@@ -144,16 +144,16 @@ def build_report(run: Run) -> doc.Report:
     doubts = [line.doubt for line in comparison.primary if line.verdict == INCONCLUSIVE and line.interval]
     lede = (
         "Over all primary measures and all other runs: how often the groups of a run are closer together "
-        "than another run’s, wider apart, or tied with them. Runs of one rank are tied."
+        "than another run’s, further apart, or tied with them. Runs with the same rank are tied."
     )
     gaps = (
-        "Gap = group minus baseline, in each run. A gap is wider or narrower where the change of its size "
-        "excludes 0, and moved where it changed by more than chance in another way. The adjusted p is "
-        f"corrected over the family{comparison.family}; “seen from” is the smallest change these prompts "
-        "could have shown (80 % power)."
+        "Gap = group minus baseline, in each run. A gap is wider or narrower if the interval of the change "
+        "in its size excludes 0, and moved if it changed by more than chance in another way. Adjusted p: "
+        f"corrected over the family{comparison.family}; “min. detectable” is the smallest change that these "
+        "prompts would have shown with 80 % power."
     )
     values = (
-        "What each group got under either run: a gap may narrow because one group fares better, or because "
+        "Each group’s value under both runs: a gap may narrow because one group fares better, or because "
         "the other fares worse."
     )
     return doc.Report(
@@ -212,8 +212,8 @@ def _describe_question(comparison: RunComparison) -> tuple[str, str]:
     compared = join_words(others) if len(others) <= _NAMED else f"{len(others):,} runs"
     paired = read_mapping(manifest, "paired")
     is_paired = all(read_value(paired, suite) for suite in paired)
-    unpaired = "Where runs share no prompt, texts are unpaired"
-    how = "Every prompt is compared with itself" if is_paired else unpaired
+    unpaired = "If runs share no prompt, texts are unpaired"
+    how = "Runs are paired by prompt" if is_paired else unpaired
     metrics = join_words([format_name(metric) for metric in read_mapping(manifest, "metrics")])
     against = f"{join_words(others)} against {reference}, the reference"
     return (
@@ -350,13 +350,13 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
         ),
         doc.Column("Run", name="run"): lambda line: line.text("run"),
         doc.Column("", "plot", formats="html"): lambda line: doc.Cell(chart=line.draw(scale)),
-        doc.Column("Was", "num", name="was"): lambda line: line.before,
-        doc.Column("Is", "num", name="is"): lambda line: line.after,
+        doc.Column("Before", "num", name="was"): lambda line: line.before,
+        doc.Column("After", "num", name="is"): lambda line: line.after,
         doc.Column("Change", "num", name="change"): lambda line: line.change,
         doc.interval_column(format_level(comparison.run), "ends"): lambda line: line.interval,
         doc.Column("Adjusted p", "num", name="p"): lambda line: line.p,
-        doc.Column("So", "verdict", name="so"): lambda line: line.verdict_words,
-        doc.Column("Seen from", "num", name="least"): lambda line: line.seen_from,
+        doc.Column("Verdict", "verdict", name="so"): lambda line: line.verdict_words,
+        doc.Column("Min. detectable", "num", name="least"): lambda line: line.seen_from,
     }
     table = doc.build_table(
         lines,

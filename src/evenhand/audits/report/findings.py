@@ -113,11 +113,11 @@ def _describe_gaps(
     if largest:
         doubted, verb = sum(gap.is_doubted for gap in largest), "is" if len(largest) == 1 else "are"
         headline = f"{len(largest):,} of {len(judged):,} {kind} {verb} {LARGER} after correction"
-        headline += f", {doubted:,} of them doubted by the permutation check" if doubted else ""
-        which = "the largest is" if confirmed[0] == largest[0] else "the largest that no check doubts is"
+        headline += f", {doubted:,} of them contradicted by the permutation check" if doubted else ""
+        which = "the largest is" if confirmed[0] == largest[0] else "the largest that no check contradicts is"
         rest = f"; {'it is' if len(largest) == 1 else which} {confirmed[0].claim.replace(': ', ', ', 1)}"
     else:
-        headline = f"No gap is {LARGER}, which is no proof that there is none"
+        headline = f"No gap is {LARGER}, which does not prove that there is none"
         compared = f"{len(judged):,} {kind} were compared" if len(judged) > 1 else "one was compared"
         rest = f": {compared}, and {describe_detectable(judged)}"
     if unclear := len(by_standing["unclear"]):
@@ -141,7 +141,7 @@ def _describe_omnibus(run: Run, known: Mapping[MeasureKey, Measure]) -> str:
     if not together:
         return ""
     more = f" and {len(together) - 2:,} more" if len(together) > 2 else ""
-    return f" Taken together, though, groups differ more than chance: {'; '.join(together[:2])}{more}."
+    return f" Taken together, however, groups differ by more than chance: {'; '.join(together[:2])}{more}."
 
 
 def describe_run(run: Run) -> str:
@@ -157,7 +157,7 @@ def describe_detectable(gaps: Iterable[Gap]) -> str:
             sizes[gap.measure.kind].append(gap.comparison.min_detectable)
     means, shares = sizes["mean"], sizes["share"]
     if not shares and not means:
-        return "how large a gap had to be to be detected is not known"
+        return "the minimum detectable difference is not known"
     if shares and min(shares) > 1 and not means:
         return "no gap, however large, could have been detected (80 % power)"
     shares = [min(least, 1.0) for least in shares]
@@ -165,7 +165,7 @@ def describe_detectable(gaps: Iterable[Gap]) -> str:
     for known, form, unit in ((shares, format_points, " points"), (means, format_number, " in a mean")):
         if known:
             least, most = form(min(known)), form(max(known))
-            ends = f"{unit} in the best measured comparison, and {most} in the worst,"
+            ends = f"{unit} in the most precise comparison, and {most} in the least,"
             parts.append(least + (unit if least == most else ends))
     # Two ranges end in a comma each; before a semicolon it goes.
     return f"a gap had to reach {'; or '.join(parts).replace(',;', ';')} to be detected (80 % power)"
@@ -191,7 +191,7 @@ def list_caveats(run: Run, findings: Findings) -> list[str]:
         supported = sum(gap.standing == "supported" for gap in findings.exploratory)
         caveats.append(
             f"{len(findings.exploratory):,} more comparisons are exploratory: outside the corrected family, "
-            f"each family corrected for itself. {supported:,} of them have an adjusted p of at most {ALPHA}; "
+            f"each corrected in its own family. {supported:,} of them have an adjusted p of at most {ALPHA}; "
             "they suggest what to test next and prove nothing."
         )
     rows = [gap.comparison for gap in findings.judged_gaps]
@@ -199,12 +199,12 @@ def list_caveats(run: Run, findings: Findings) -> list[str]:
     if few:
         caveats.append(
             f"{len(few):,} {'group rests' if len(few) == 1 else 'groups rest'} on fewer than {FEW_CLUSTERS} "
-            "clusters, where a few odd prompts can move a number."
+            "clusters, so a few unusual prompts can change the result."
         )
     if run.table("exclusions")["count"].sum():
         caveats.append(
             "What was left out is counted by reason. If texts of one group are left out more often, its "
-            "numbers describe the texts that stayed."
+            "numbers describe only the texts that remain."
         )
     warnings = read_texts(run.manifest, "warnings")
     return [*caveats, *_list_conditions(run), *list_suite_notes(run), *warnings]
@@ -225,7 +225,8 @@ def _list_conditions(run: Run) -> Iterator[str]:
         state = read_text(manifest, "stages", stage, "state")
         if state not in ("", "done"):
             yield (
-                f"The stage {stage} is not finished ({format_name(state)}): the numbers cover what was there."
+                f"The stage {stage} is not finished ({format_name(state)}): the numbers cover only "
+                "what was available."
             )
 
 

@@ -134,7 +134,7 @@ class Gap:
             return f"{what}: {row.null_reason or 'no estimate'}"
         words = f"{what}: anywhere from {self.signed_interval}{unit}"
         if not row.low <= 0 <= row.high:
-            words += f" before correction over {row.family_size:,} comparisons, which leaves chance open"
+            words += f" before correction over {row.family_size:,} comparisons, so chance is not ruled out"
         if row.min_detectable is None:
             return words
         if span is not None and row.min_detectable > span:
@@ -222,7 +222,7 @@ class OmnibusAnswer:
         """The answer in words."""
         if self.p is None:
             return f"Whether the groups differ at all could not be tested: {self.reason}."
-        answer = "differ more than chance" if self.differs else f"are {INCONCLUSIVE}"
+        answer = "differ by more than chance" if self.differs else f"are {INCONCLUSIVE}"
         return f"Taken together, the {self.groups:,} groups {answer} (adjusted p {format_p(self.p)})."
 
 

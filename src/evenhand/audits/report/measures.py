@@ -35,7 +35,7 @@ class Measure:
     label: str
     """The label a share counts; for a mean the output's name."""
     title: str
-    """The measure in a word or two: "negative at cut 0.05", "male by wavg", "mean compound"."""
+    """The measure in a word or two: "negative at threshold 0.05", "male by wavg", "mean compound"."""
     full_title: str
     """The measure with its metric: "sentiment, negative"."""
     caption: str = ""
@@ -136,7 +136,7 @@ def _build_measure(
     low, high = read_number(source, "low"), read_number(source, "high")
     ends = (low, high) if low is not None and high is not None and high > low else None
     cut = "" if cut == by else cut
-    name, words = format_name(metric), format_name(label) + (f" at cut {cut}" if cut else "")
+    name, words = format_name(metric), format_name(label) + (f" at threshold {cut}" if cut else "")
     if is_share:
         title = words + (f" by {format_name(by)}" if by else "")
         caption = f"Share of texts whose {name} is {words}{f', by {format_name(by)}' if by else ''}."

@@ -253,7 +253,7 @@ def _charts(
         "has_many_models": len({figure.model for figure in figures}) > 1,
         "has_gaps": bool(findings.gaps),
     }
-    missing = f"Not drawn, because no text there has a value: {valueless}. “Left out” says why."
+    missing = f"Not drawn, because none of their texts has a value: {valueless}. “Left out” says why."
     more = f"{undrawn:,} more estimates are not on this page; they are in report.json and groups.parquet."
     return (
         doc.Legend(legend if findings.gaps else (), "How to read the charts"),
@@ -265,12 +265,10 @@ def _charts(
 
 def _comparisons(run: Run, findings: Findings) -> doc.Section:
     doubted = (
-        " “Check disagrees”: exchanging groups between clusters makes such a gap by chance more often than "
-        "its adjusted p allows; doubt it."
+        " “Check disagrees”: permuting groups between clusters gives such a gap by chance more often than "
+        "its adjusted p allows; treat it with caution."
     )
-    others = (
-        ", exploratory ones in families of their own" if findings.exploratory and findings.primary else ""
-    )
+    others = ", exploratory ones in their own families" if findings.exploratory and findings.primary else ""
     rows = [gap.comparison for gap in findings.judged_gaps]
     families = ", ".join(
         f"{size:,} comparisons ({CORRECTIONS.get(how, how)})"
@@ -278,7 +276,7 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
     )
     lede = (
         f"Gap = group minus baseline. Adjusted p: corrected over a family of {families}{others}; "
-        "“seen from” is the smallest gap this many texts could have shown (80 % power)."
+        "“min. detectable” is the smallest gap that these texts would have shown with 80 % power."
     )
     columns: dict[doc.Column | str, Callable[[Gap], doc.AnyCell]] = {
         "Group": lambda gap: doc.Cell(gap.group, note=f"against {gap.baseline}", button={"class": "name"}),
@@ -290,12 +288,12 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
         ),
         doc.interval_column(format_level(run)): lambda gap: gap.signed_interval,
         "#Adjusted p": lambda gap: gap.p,
-        doc.Column("So", "verdict"): lambda gap: doc.Cell(
+        doc.Column("Verdict", "verdict"): lambda gap: doc.Cell(
             STANDING_WORDS[gap.standing]
             + (f": {format_name(gap.comparison.null_reason)}" if gap.comparison.null_reason else ""),
             tags=("check disagrees",) * gap.is_doubted,
         ),
-        "#Seen from": lambda gap: gap.measure.cell(gap.comparison.min_detectable, signed=False),
+        "#Min. detectable": lambda gap: gap.measure.cell(gap.comparison.min_detectable, signed=False),
         "#Effect size": lambda gap: format_number(gap.comparison.effect_size, signed=True),
         doc.Column("Texts", "num", "/ baseline"): lambda gap: doc.Cell(
             f"{gap.comparison.n:,}",

@@ -129,7 +129,11 @@ def _metric_facts(card: Mapping[str, Json]) -> Sequence[Fact]:
     ]
     cuts = [(name, read_numbers(info, "cuts")) for name, info in outputs]
     scopes = {"full": "prompt and continuation", "continuation": "the continuation alone"}
-    masks = {"none": "masked where the suite asks for it", "person": "wants masks", "xyz": "wants masks"}
+    masks = {
+        "none": "masked where the suite asks for it",
+        "person": "masks required",
+        "xyz": "masks required",
+    }
     reads = [scopes.get(read_text(card, "scope"), ""), masks.get(read_text(card, "masking"), "")]
     return (
         Fact("Version", read_text(card, "version")),
@@ -137,7 +141,7 @@ def _metric_facts(card: Mapping[str, Json]) -> Sequence[Fact]:
         Fact("Corrected family", ", ".join(read_texts(card, "primary"))),
         Fact("Reads", ", ".join(filter(None, reads))),
         Fact(
-            "Cut into labels",
+            "Label thresholds",
             "; ".join(f"{name} at {' and '.join(map(format_exact, at))}" for name, at in cuts if at),
         ),
         Fact("No score when", read_text(card, "null_when")),

@@ -29,12 +29,11 @@ DISTANCE_HEADS = (
     "#Keywords",
 )
 EXPLANATION = (
-    "How far the scores of an option are spread differently from those of all options: 0 is alike, 1 the "
-    "largest possible. A distance is never 0 in a sample; the next column is what chance alone gives, and "
-    "what is left beyond chance has an interval. A lean is larger than chance only where that interval "
-    "excludes 0 and the adjusted p is below 0.05: where some options lean, one that does not lies off the "
-    "mean of all too, as chance would put it. Two or three keywords are too few for an interval: there p "
-    "alone decides."
+    "How much the score distribution of an option differs from that of all options: 0 is equal, 1 the "
+    "largest possible distance. It is never 0 in a sample; the next column is the distance expected by "
+    "chance, and the distance beyond chance has an interval. A lean is larger than chance only if that "
+    "interval excludes 0 and the adjusted p is below 0.05: if some options lean, even a balanced one lies "
+    "off the mean of all options. Two or three keywords are too few for an interval: then p alone decides."
 )
 _NAMED = 4
 """Options that the terminal names."""
@@ -147,7 +146,7 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section,
             warnings.append(
                 f"{group} {against}, {measure.full_title}: over all texts the gap is "
                 f"{before}{measure.unit}, but with the same mix of {by} on both sides it is "
-                f"{after}{measure.unit}. The mix of {by} makes the gap, not the group."
+                f"{after}{measure.unit}. The mix of {by} causes the gap, not the group."
             )
         rows.append(
             (
@@ -158,8 +157,8 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section,
             )
         )
     lede = (
-        "Each gap again with the same mix of strata on both sides. Where that gap points the other way, the "
-        "mix makes the gap over all texts (Simpson’s paradox). All of this is exploratory."
+        "Each gap again with the same mix of strata on both sides. If that gap has the opposite sign, the "
+        "mix causes the gap over all texts (Simpson’s paradox). All of this is exploratory."
     )
     columns: Sequence[doc.Column | str] = (
         *("Group", "Measure", "Strata", "#Over all", "#Same mix", doc.interval_column(level), "#Adjusted p"),
@@ -256,7 +255,7 @@ def describe_distances(run: Run) -> str:
     if not tested:
         return ""
     if not leans:
-        return f"Distances: none of {len(tested):,} options lies further off than chance puts it."
+        return f"Distances: none of {len(tested):,} options is further away than expected by chance."
     more = f"; {len(leans) - _NAMED:,} more in the report" if len(leans) > _NAMED else ""
     verb = "leans" if len(leans) == 1 else "lean"
     named = "; ".join(leans[:_NAMED])

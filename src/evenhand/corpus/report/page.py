@@ -219,7 +219,7 @@ def _links(findings: CorpusFindings) -> doc.Section:
         ),
         "#PMI": lambda link: link.interval("pmi", "pmi_low", "pmi_high", signed=True),
         "#Adjusted p": lambda link: link.p,
-        doc.Column("So", "verdict"): lambda link: link.words("null_reason") or TEST_WORDS[link.standing],
+        doc.Column("Verdict", "verdict"): lambda link: link.words("null_reason") or TEST_WORDS[link.standing],
     }
     table = doc.build_table(
         findings.links,

@@ -358,7 +358,7 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         "#Equal opportunity": lambda cell: cell.format_number("opportunity") or "–",
         "#Flips": lambda cell: format_value(cell.row["flips"]),
         "#Pairs": lambda cell: format_value(cell.row["n"]),
-        doc.Column("So", "verdict"): lambda cell: cell.verdict,
+        doc.Column("Verdict", "verdict"): lambda cell: cell.verdict,
     }
     table = doc.build_table(
         findings.cells,

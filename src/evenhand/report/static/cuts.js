@@ -60,7 +60,7 @@ function drawStrip({ box, cuts, supported }) {
       const step = element("button", undefined, place === Number(box.dataset.own) ? "own" : "");
       step.type = "button";
       step.tabIndex = -1;
-      step.title = `${supported[place]} larger than chance with the cut at ${asCut(cut)}`;
+      step.title = `${supported[place]} larger than chance with the threshold at ${asCut(cut)}`;
       const pillar = document.createElementNS("http://www.w3.org/2000/svg", "svg");
       const block = document.createElementNS("http://www.w3.org/2000/svg", "rect");
       const height = (100 * supported[place]) / most;
@@ -133,7 +133,7 @@ function drawCut(known, place) {
   all(".strip button", box).forEach((step, number) => step.classList.toggle("now", number === place));
   const own = Number(box.dataset.own);
   const gaps = rows.filter(({ at, isBaseline }) => !isBaseline && at.has(cut) && at.get(cut).estimate !== null).length;
-  const same = place === own ? "the run’s own cut" : `${supported[own]} at the run’s own cut, ${asCut(cuts[own])}`;
+  const same = place === own ? "the run’s own threshold" : `${supported[own]} at the run’s own threshold, ${asCut(cuts[own])}`;
   const sentence = `Values ${sideOf(cut)} ${asCut(cut)}: ${supported[place]} of ${gaps} gaps larger than chance (${same}).`;
   box.querySelector("output").textContent = sentence;
   box.querySelector("input").setAttribute("aria-valuetext", sentence);

@@ -122,7 +122,7 @@ function fill(key, cut) {
     return;
   }
   const notes = [countedWords(measure, cut)];
-  if (data.examples.words[key[4]]) notes.push(`Marked words are what the score is made of. ${data.explained[key[4]] ?? ""}`);
+  if (data.examples.words[key[4]]) notes.push(`Marked words contribute to the score. ${data.explained[key[4]] ?? ""}`);
   notes.filter(Boolean).forEach((note) => shelf.append(element("p", note, "caption")));
   for (const [reason, title] of why) {
     const chosen = examples.filter((example) => example[1] === reason);

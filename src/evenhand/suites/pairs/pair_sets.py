@@ -172,11 +172,11 @@ def find_files(
 
 
 def download_file(place: str, *, offline: bool = False) -> Path:
-    """A file of a data set on the Hub: ``ORG/NAME[@REVISION]/FILE``; offline, the one in the Hub's cache."""
+    """A file of a dataset on the Hub: ``ORG/NAME[@REVISION]/FILE``; offline, the one in the Hub's cache."""
     parts = place.split("/", 2)
     if len(parts) != 3 or not all(parts):
         raise InputError(
-            f"{HUB}{place}", expected=f"{HUB}ORG/NAME@REVISION/FILE", fix="name the file in the data set"
+            f"{HUB}{place}", expected=f"{HUB}ORG/NAME@REVISION/FILE", fix="name the file in the dataset"
         )
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -195,7 +195,7 @@ def download_file(place: str, *, offline: bool = False) -> Path:
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise InputError(
             f"{HUB}{place} is not available: {(str(error).strip() or type(error).__name__).splitlines()[0]}",
-            expected=f"{HUB}ORG/NAME@REVISION/FILE of a public data set",
+            expected=f"{HUB}ORG/NAME@REVISION/FILE of a public dataset",
             fix="check the name and the network, or download the file and name its path",
         ) from error
 
