@@ -125,9 +125,8 @@ def _print_gate(result: GateResult) -> None:
     output.print(to_terminal_table(result.checks))
     counts = ", ".join(f"{count:,} {_VERDICTS[verdict]}" for verdict, count in result.counts.items())
     inconclusive = result.verdict == "inconclusive"
-    code = f"exit code {result.exit_code}{', inconclusive' if inconclusive else ''}"
     verb = "is inconclusive" if inconclusive else result.verdict
-    output.print(f"the gate {verb}: {counts}; {code}", highlight=False)
+    output.print(f"the gate {verb}: {counts}; exit code {result.exit_code}", highlight=False)
     if inconclusive and not result.strict:
         print_warning(
             "some limits are neither clearly kept nor clearly exceeded, which passes; --strict exits with 1"
