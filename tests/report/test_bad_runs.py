@@ -57,7 +57,7 @@ def test_one_cluster_cannot_be_tested_and_says_why(tmp_path: Path) -> None:
 def test_texts_that_are_all_empty_leave_no_number(tmp_path: Path) -> None:
     text = page_of(scored(tmp_path, [" "] * 20, ["red", "blue"] * 10)).text
     assert "No gap could be tested" in text
-    assert "Not drawn, because no text there has a value: Sentiment by team." in text
+    assert "Not drawn, because none of their texts has a value: Sentiment by team." in text
     assert "empty" in text.split("Left out")[-1]
 
 

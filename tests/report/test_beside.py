@@ -104,8 +104,8 @@ def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
     assert (row.cells[3], row.cells[4].text, row.cells[7]) == ("+3.2", "−3.1", "−5.0 to −2.0")  # type: ignore[index, union-attr]
     assert warning == (
         "African Americans against European Americans, sentiment, negative: over all texts the gap is +3.2 "
-        "points, but with the same mix of context on both sides it is −3.1 points. The mix of context makes "
-        "the gap, not the group."
+        "points, but with the same mix of context on both sides it is −3.1 points. The mix of context "
+        "causes the gap, not the group."
     )
     source = format_report(run, "html")
     assert "Contradicted inside strata" in source

@@ -19,6 +19,7 @@ import polars as pl
 from evenhand.annotate.study import STUDY, Study, read_study
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.registry import require_library
 from evenhand.stats.label_scales import LabelScale, RatingCodes, find_scale, normalise_label
 from evenhand.store.table_files import read_table, require_columns, unguard_table
 
@@ -121,6 +122,7 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     the study's own ``labels.db``; a study without answers gives an empty table.
     """
     # Imported here: files can be read without the extra `annotate`.
+    require_library("sqlalchemy", "an annotation study")
     from evenhand.annotate.answer_log import LatestAnswer, latest_answers
     from evenhand.annotate.database import Database, has_labels
 

@@ -1,1 +1,1 @@
-"""Back-ends that continue texts; the local ones share the sampling loop in decoding.py."""
+"""Back-ends that continue texts; the local ones share the sampling loop of `generation.scheduler`."""

@@ -41,8 +41,8 @@ def test_two_ranges_are_one_sentence() -> None:
         for kind, least in known
     ]
     said = describe_detectable(gaps)  # type: ignore[arg-type]
-    assert "90.0 in the worst; or 0.050 in a mean" in said
-    assert said.endswith("0.100 in the worst, to be detected (80 % power)")
+    assert "90.0 in the least; or 0.050 in a mean" in said
+    assert said.endswith("0.100 in the least, to be detected (80 % power)")
 
 
 def test_no_comparison_at_all(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def to_annotations(checks: Sequence[GateCheck], *, strict: bool) -> list[str]:
 
 
 def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> RenderableType:
-    """The checks for the terminal, those that do not pass first, and how many table no room."""
+    """The checks for the terminal, those that do not pass first; the rest are counted below the table."""
     ordered = _worst_first(checks)
     shown = ordered[:limit]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
@@ -90,7 +90,7 @@ def _name(check: GateCheck) -> str:
 
 
 def _format_finding(check: GateCheck) -> str:
-    """What was table as the report has it: gaps of shares in points."""
+    """The finding of a check as the report words it: gaps of shares in points."""
     spelled = format_points if check.is_share else format_number
     return check.format_finding(
         lambda size: replace_minus(spelled(size, signed=True)), unit=" points" if check.is_share else ""
