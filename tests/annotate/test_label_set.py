@@ -75,7 +75,7 @@ def test_questions_in_columns_and_annotators_in_columns(tmp_path: Path) -> None:
     found = read_label_set(by_person, RatingFileColumns(labels=("ann", "bob", "cyd")))
     assert found.rows.height == 5  # Cyd did not rate the second
     assert set(found.rows["annotator"]) == {"ann", "bob", "cyd"}
-    assert "1 ratings left out: no label" in found.notes
+    assert "1 rating left out: no label" in found.notes
 
 
 def test_one_label_a_text_without_names(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_one_person_and_text_have_one_rating(tmp_path: Path) -> None:
     [
         (
             ["1,One,,yes", ",One,a,yes"],
-            r"has no rating: 1 ratings left out: no item; 1 ratings left out: no annot",
+            r"has no rating: 1 rating left out: no item; 1 rating left out: no annot",
         ),
         (["1,One,a,yes", "1,Two,b,no"], r"the item '1' has two texts\. Expected: one text per item\."),
     ],

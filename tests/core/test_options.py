@@ -52,6 +52,7 @@ def test_values_are_parsed_and_checked():
         ({"limit": 0}, "--most 0. Expected: 1 or more. Fix: give --most a larger number."),
         ({"kind": "c"}, "--kind 'c'. Expected: a, b. Fix: use one of these."),
         ({"names": ["one"]}, "--names 'one'. Expected: NAME=VALUE."),
+        ({"names": 3}, "--names 3. Expected: NAME=VALUE, or a mapping."),
     ):
         with pytest.raises(InputError) as error:
             measure("m", **given)

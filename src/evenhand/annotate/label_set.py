@@ -286,7 +286,7 @@ def _drop_incomplete(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.Da
     table = table.with_columns(pl.when(plain == "").then(None).otherwise(plain).name.keep())
     for column, reason in _NEEDED.items():
         if missing := table[column].null_count():
-            notes.append(f"{missing} ratings left out: {reason}")
+            notes.append(f"{missing:,} {'rating' if missing == 1 else 'ratings'} left out: {reason}")
             table = table.filter(pl.col(column).is_not_null())
     if table.is_empty():
         raise InputError(

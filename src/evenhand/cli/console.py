@@ -143,5 +143,6 @@ def end_with_problems(problems: Sequence[object], rest: str) -> None:
     for problem in problems[:_SHOWN]:
         print_warning(str(problem))
     if problems:
-        print_warning(f"{len(problems):,} problems; {rest}")
+        noun = "problem" if len(problems) == 1 else "problems"
+        print_warning(f"{len(problems):,} {noun}; {rest}")
         raise typer.Exit(PARTIAL)

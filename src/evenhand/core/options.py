@@ -191,6 +191,8 @@ def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Map
     def parse(given: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
         if isinstance(given, Mapping):
             return given
+        if not isinstance(given, str | Sequence):
+            raise InputError(f"{what} {given!r}", expected=f"{example}, or a mapping")
         divided: dict[str, str] = {}
         for pair in [given] if isinstance(given, str) else given:
             name, equals, value = pair.rpartition("=") if last else pair.partition("=")
