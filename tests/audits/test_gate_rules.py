@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.audits.analysis.run_changes import RunChange
-from evenhand.audits.gate import GateCheck, GateRule, check_changes, reversals
+from evenhand.audits.analysis.quantities import Row
+from evenhand.audits.gate import GateCheck, GateRule, check_limits, reversals
 from evenhand.stats.contrasts import SHARES
 
 Ends = tuple[float, float] | None
@@ -13,47 +13,47 @@ Ends = tuple[float, float] | None
 
 def change(
     before: float | None, after: float | None, *, gap: Ends, moved: Ends, widens: Ends = (0, 0)
-) -> RunChange:
+) -> Row:
     """A gap before and after, with the intervals of the gap after, of its change and of that of its size."""
     known = before is not None and after is not None
-    return RunChange(
-        suite="s",
-        run="new",
-        reference="old",
-        axis="race",
-        group="a",
-        baseline="b",
-        metric="m",
-        output="o",
-        effect="gap",
-        estimate=after - before if known else None,
-        low=moved and moved[0],
-        high=moved and moved[1],
-        p=None,
-        p_adjusted=None,
-        n=10,
-        n_reference=10,
-        n_clusters=5,
-        min_detectable=None,
-        run_value=after,
-        reference_value=before,
-        widens=abs(after) - abs(before) if known else None,
-        widens_low=widens and widens[0],
-        widens_high=widens and widens[1],
-        paired=True,
-        exploratory=False,
-        family="",
-        family_size=1,
-        correction="bh",
-        method=SHARES,
-        null_reason=None,
-        run_low=gap and gap[0],
-        run_high=gap and gap[1],
-    )
+    return {
+        "suite": "s",
+        "run": "new",
+        "reference": "old",
+        "axis": "race",
+        "group": "a",
+        "baseline": "b",
+        "metric": "m",
+        "output": "o",
+        "effect": "gap",
+        "estimate": after - before if known else None,
+        "low": moved and moved[0],
+        "high": moved and moved[1],
+        "p": None,
+        "p_adjusted": None,
+        "n": 10,
+        "n_reference": 10,
+        "n_clusters": 5,
+        "min_detectable": None,
+        "run_value": after,
+        "reference_value": before,
+        "widens": abs(after) - abs(before) if known else None,
+        "widens_low": widens and widens[0],
+        "widens_high": widens and widens[1],
+        "paired": True,
+        "exploratory": False,
+        "family": "",
+        "family_size": 1,
+        "correction": "bh",
+        "method": SHARES,
+        "null_reason": None,
+        "run_low": gap and gap[0],
+        "run_high": gap and gap[1],
+    }
 
 
-def checked(item: RunChange, limit: float = 0.05) -> GateCheck:
-    (check,) = check_changes([GateRule.parse(f"* * {limit}", "worse")], [item])
+def checked(item: Row, limit: float = 0.05) -> GateCheck:
+    (check,) = check_limits([GateRule.parse(f"* * {limit}", "worse")], [], [item])
     return check
 
 

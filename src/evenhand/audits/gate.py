@@ -12,25 +12,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar, Unpack, get_args
+from typing import Literal, NamedTuple, Unpack, get_args
 
-from evenhand.audits.analysis.run_changes import RunChange, RunComparer
-from evenhand.audits.loaded_run import (
-    FinishedRun,
-    check_has_comparisons,
-    load_run,
-    pair_runs,
-    read_comparisons,
-)
+from evenhand.audits.analysis.quantities import Row
+from evenhand.audits.analysis.run_changes import RunComparer
+from evenhand.audits.loaded_run import check_has_comparisons, load_run, pair_runs
 from evenhand.audits.options import GateOptions
 from evenhand.audits.power import SampleSizePlanner
 from evenhand.audits.report.gate_formats import to_annotations, to_junit
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
-from evenhand.core.records import Comparison
 from evenhand.stats.contrasts import SHARES
 from evenhand.stats.results import NO_VARIATION
 from evenhand.store.atomic_writes import write_text
@@ -39,7 +33,6 @@ from evenhand.store.run import Run, run_errors
 GateVerdict = Literal["passes", "fails", "inconclusive"]
 RuleKind = Literal["gap", "worse"]
 ANY = "*"
-_Item = TypeVar("_Item", Comparison, RunChange)
 _MOST = 1_000.0
 """Growth beyond which a number of texts is no help."""
 _ROUNDING = 1e-12
@@ -108,17 +101,17 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
             options.get("max") or settings["max"], options.get("worse") or settings["worse"], earlier
         )
         level = float(opened.manifest["identity"].get("compare", {}).get("level", 0.95))
-        checks = check_gaps([rule for rule in rules if rule.kind == "gap"], read_comparisons(opened))
-        warnings: tuple[str, ...] = ()
-        loaded = None
+        changes: list[Row] = []
+        joined = loaded = None
         if earlier is not None:
             loaded = load_run(opened)
             joined = pair_runs([load_run(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
             changes = RunComparer(joined, level=level).list_changes()
-            checks += check_changes([rule for rule in rules if rule.kind == "worse"], changes)
-            warnings = (*joined.warnings, *reversals(checks))
+        checks = check_limits(rules, opened.table("comparisons").to_dicts(), changes)
+        warnings = (*joined.warnings, *reversals(checks)) if joined else ()
         if any(check.verdict == "inconclusive" for check in checks):
-            checks = add_required_growth(checks, loaded or load_run(opened), level=level)
+            planner = SampleSizePlanner(loaded or load_run(opened), level=level)
+            checks = [replace(check, needs=_needs(check, planner)) for check in checks]
         strict = settings["strict"] if options.get("strict") is None else options["strict"]
         result = GateResult(opened, tuple(checks), strict, level, warnings)
         if path := options["junit"]:
@@ -179,13 +172,13 @@ class GateRule:
         group = "" if self.group == ANY else f"={self.group}"
         return f"{self.measure} {self.axis}{group} {self.limit:g}"
 
-    def covers(self, item: Comparison | RunChange) -> bool:
+    def covers(self, row: Row) -> bool:
         """Whether the rule speaks of a comparison; without an output it speaks of the primary ones."""
-        is_named = self.measure == f"{item.metric}.{item.output}"
+        is_named = self.measure == f"{row['metric']}.{row['output']}"
         return (
-            (is_named or (self.measure in (ANY, item.metric) and not item.exploratory))
-            and self.axis in (ANY, item.axis)
-            and self.group in (ANY, item.group)
+            (is_named or (self.measure in (ANY, row["metric"]) and not row["exploratory"]))
+            and self.axis in (ANY, row["axis"])
+            and self.group in (ANY, row["group"])
         )
 
 
@@ -271,27 +264,15 @@ class GateCheck:
         return f"{word} {size} ({ends}; {self.n:,} texts, {self.n_clusters:,} clusters){more}"
 
 
-def check_gaps(rules: Sequence[GateRule], comparisons: Sequence[Comparison]) -> list[GateCheck]:
-    """Every comparison that a rule covers; a rule that covers none is an error, never a pass."""
-    return [
-        _check(rule, item, _Size(item.estimate, item.low, item.high))
-        for rule in rules
-        for item in _select_covered(rule, comparisons)
-    ]
+def check_limits(
+    rules: Sequence[GateRule], gaps: Sequence[Row], changes: Sequence[Row] = ()
+) -> list[GateCheck]:
+    """Every gap of a run, and every change of one since an earlier run, against the rules that cover it.
 
-
-def check_changes(rules: Sequence[GateRule], changes: Sequence[RunChange]) -> list[GateCheck]:
-    """Every gap of a run held against the same gap of an earlier run."""
-    gaps = [item for item in changes if item.effect == "gap"]
-    return [
-        replace(
-            _check(rule, item, _widening(item)),
-            reversed_from=item.reference_value if _has_reversed(item) else None,
-            gap=item.run_value,
-        )
-        for rule in rules
-        for item in _select_covered(rule, gaps)
-    ]
+    A rule that covers none is an error, never a pass.
+    """
+    of_kind = {"gap": gaps, "worse": [row for row in changes if row["effect"] == "gap"]}
+    return [_check(rule, row) for rule in rules for row in _select_covered(rule, of_kind[rule.kind])]
 
 
 def reversals(checks: Sequence[GateCheck]) -> list[str]:
@@ -301,12 +282,6 @@ def reversals(checks: Sequence[GateCheck]) -> list[str]:
         f"{gap}: the gap has the opposite sign to that in the baseline run, and is larger than chance there"
         for gap in gaps
     ]
-
-
-def add_required_growth(checks: Sequence[GateCheck], loaded: FinishedRun, *, level: float) -> list[GateCheck]:
-    """The checks, the inconclusive ones with what it would take."""
-    planner = SampleSizePlanner(loaded, level=level)
-    return [replace(check, needs=_needs(check, planner)) for check in checks]
 
 
 class _Size(NamedTuple):
@@ -321,27 +296,30 @@ class _Size(NamedTuple):
         return _Size(*(None if end is None else -end for end in (self.estimate, self.high, self.low)))
 
 
-def _check(rule: GateRule, item: Comparison | RunChange, size: _Size) -> GateCheck:
+def _check(rule: GateRule, row: Row) -> GateCheck:
+    is_change = rule.kind == "worse"
+    size = _widening(row) if is_change else _Size(row["estimate"], row["low"], row["high"])
     verdict: GateVerdict = "inconclusive"
-    least = -rule.limit if rule.kind == "gap" else -math.inf
+    least = -math.inf if is_change else -rule.limit
     if size.low is not None and size.high is not None:
         if size.low > rule.limit or size.high < least:
             verdict = "fails"
         elif least <= size.low and size.high <= rule.limit:
             verdict = "passes"
-    names = ("suite", "axis", "group", "metric", "output", "n", "n_clusters")
+    names = ("suite", "axis", "group", "baseline", "metric", "output", "n", "n_clusters")
     return GateCheck(
         rule=rule,
-        **{name: getattr(item, name) for name in names},
+        **{name: row[name] for name in names},
         **size._asdict(),
-        baseline=item.baseline or "",
         verdict=verdict,
-        reason=item.null_reason or "",
-        is_share=item.method == SHARES,
+        reason=row["null_reason"] or "",
+        is_share=row["method"] == SHARES,
+        reversed_from=row["reference_value"] if is_change and _has_reversed(row) else None,
+        gap=row["run_value"] if is_change else None,
     )
 
 
-def _widening(item: RunChange) -> _Size:
+def _widening(row: Row) -> _Size:
     """How much wider a gap is on its present side, with its interval.
 
     Runs that agree in every cluster have not changed it. A gap that has reversed was not there before on its
@@ -349,12 +327,13 @@ def _widening(item: RunChange) -> _Size:
     gate to fail: an uncertain gap before, which may never have been on the other side, makes the change
     uncertain.
     """
-    if item.paired and item.null_reason == NO_VARIATION and abs(item.widens or 0) < _ROUNDING:
-        return _Size(0.0, item.widens_low or 0.0, item.widens_high or 0.0)
-    if not _has_reversed(item):
-        return _Size(item.widens, item.widens_low, item.widens_high)
-    gap = _Size(item.run_value, item.run_low, item.run_high)
-    change = _Size(item.estimate, item.low, item.high)
+    wider = _Size(row["widens"], row["widens_low"], row["widens_high"])
+    if row["paired"] and row["null_reason"] == NO_VARIATION and abs(wider.estimate or 0) < _ROUNDING:
+        return _Size(0.0, wider.low or 0.0, wider.high or 0.0)
+    if not _has_reversed(row):
+        return wider
+    gap = _Size(row["run_value"], row["run_low"], row["run_high"])
+    change = _Size(row["estimate"], row["low"], row["high"])
     if gap.high is not None and gap.high < 0:
         gap, change = gap.mirrored(), change.mirrored()
     if gap.low is None or change.low is None:
@@ -362,26 +341,26 @@ def _widening(item: RunChange) -> _Size:
     return gap._replace(low=min(gap.low, change.low))
 
 
-def _has_reversed(item: RunChange) -> bool:
+def _has_reversed(row: Row) -> bool:
     """Whether the gap is larger than chance on the other side; one that may be 0 has no side."""
-    before, low, high = item.reference_value, item.run_low, item.run_high
+    before, low, high = row["reference_value"], row["run_low"], row["run_high"]
     if before is None or low is None or high is None:
         return False
-    return high < 0 < before or before < 0 < low
+    return bool(high < 0 < before or before < 0 < low)
 
 
-def _select_covered(rule: GateRule, items: Sequence[_Item]) -> list[_Item]:
-    covered = [item for item in items if rule.covers(item)]
+def _select_covered(rule: GateRule, rows: Sequence[Row]) -> list[Row]:
+    covered = [row for row in rows if rule.covers(row)]
     if not covered:
-        outputs = dict.fromkeys(f"{item.metric}.{item.output}" for item in items)
-        axes = dict.fromkeys(item.axis for item in items)
+        outputs = dict.fromkeys(f"{row['metric']}.{row['output']}" for row in rows)
+        axes = dict.fromkeys(row["axis"] for row in rows)
         raise InputError(
             f"the limit {str(rule)!r} matches no comparison of this run",
             expected=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(axes)}",
             fix="correct the limit: one that matches nothing would always pass",
         )
     # Where points were meant, nothing could ever fail.
-    if rule.limit > 1 and all(item.method == SHARES for item in covered):
+    if rule.limit > 1 and all(row["method"] == SHARES for row in covered):
         raise InputError(
             f"the limit {str(rule)!r} is above 1, and gaps of shares never are",
             expected="a limit from 0 to 1: 5 points are 0.05",
@@ -395,7 +374,7 @@ def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | Non
     if check.verdict != "inconclusive" or check.estimate is None:
         return None
     size = check.estimate if check.rule.kind == "worse" else abs(check.estimate)
-    growth = planner.plan_growth(check, distance=abs(size - check.rule.limit))
+    growth = planner.plan_growth(asdict(check), distance=abs(size - check.rule.limit))
     if growth is None:
         return None
     if growth.clusters is None or growth.clusters > _MOST:

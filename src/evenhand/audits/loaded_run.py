@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.audits.analysis.quantities import Axis, Ints, Quantity, read_axes, read_quantities
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
-from evenhand.core.records import Comparison, MetricInfo, OutputInfo, Prompt
+from evenhand.core.records import MetricInfo, OutputInfo, Prompt
 from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import Manifest, Run
 
@@ -66,12 +66,6 @@ def load_run(run: Run) -> FinishedRun:
         of_metric = scores.filter(pl.col("metric") == spec)
         quantities += [replace(item, metric=name) for item in read_quantities(spec, info, of_metric, ids)]
     return FinishedRun(run, prompts, prompt_ids, tuple(quantities), infos)
-
-
-def read_comparisons(run: Run) -> list[Comparison]:
-    """The comparisons of a run."""
-    names = [field.name for field in fields(Comparison)]
-    return [Comparison(**row) for row in run.table("comparisons").select(names).iter_rows(named=True)]
 
 
 def read_axis_settings(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import polars as pl
 from rich import box
@@ -15,27 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.audits.analysis.group_comparison import GapSide, split_sides
-from evenhand.audits.analysis.quantities import cross_axes, read_axes
-from evenhand.audits.loaded_run import (
-    FILES,
-    FinishedRun,
-    check_has_comparisons,
-    load_run,
-    read_command,
-    read_comparisons,
-)
+from evenhand.audits.analysis.quantities import Row, cross_axes, read_axes
+from evenhand.audits.loaded_run import FILES, FinishedRun, check_has_comparisons, load_run, read_command
 from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
-from evenhand.core.records import Comparison
 from evenhand.report.wording import format_name, show_control_characters
 from evenhand.stats.power_analysis import Growth, clusters_needed, required_growth, variance_within
 from evenhand.stats.quantiles import t_quantile
 from evenhand.stats.results import NO_VARIATION
 from evenhand.store.run import Run, run_errors
-
-if TYPE_CHECKING:
-    from evenhand.audits.gate import GateCheck
 
 
 class SampleSizePlanner:
@@ -51,23 +40,23 @@ class SampleSizePlanner:
             self._axes |= {(FILES, axis.name): axis for axis in every}
         self._quantities = {(item.metric, item.output): item for item in loaded.quantities}
 
-    def plan_growth(self, seen: Comparison | GateCheck, *, distance: float) -> Growth | None:
-        """What it takes so that the interval leaves everything at this distance from the gap outside.
+    def plan_growth(self, seen: Row, *, distance: float) -> Growth | None:
+        """What it takes so that the interval of a comparison leaves everything at this distance outside.
 
         With the wanted power, if the true gap is the one seen. None for a gap without an interval, and for an
         axis the run does not have.
         """
-        axis = self._axes.get((seen.suite, seen.axis))
-        if axis is None or seen.low is None or seen.high is None:
+        axis, low, high = self._axes.get((seen["suite"], seen["axis"])), seen["low"], seen["high"]
+        if axis is None or low is None or high is None:
             return None
-        quantity = self._quantities[seen.metric, seen.output]
-        sides = split_sides(axis, seen.group, seen.baseline)
+        quantity = self._quantities[seen["metric"], seen["output"]]
+        sides = split_sides(axis, seen["group"], seen["baseline"])
         group, other = (GapSide.of(quantity, axis, rows) for rows in sides)
-        df = max(1.0, seen.n_clusters - 1)
+        df = max(1.0, seen["n_clusters"] - 1)
         alpha, beta = t_quantile((1 + self._level) / 2, df), t_quantile(self._power, df)
-        variance = ((seen.high - seen.low) / 2 / alpha) ** 2
         within = variance_within(group.values, group.clusters, other.values, other.clusters)
-        return required_growth(variance, within, wanted=(distance / (alpha + beta)) ** 2)
+        wanted = (distance / (alpha + beta)) ** 2
+        return required_growth(((high - low) / 2 / alpha) ** 2, within, wanted=wanted)
 
 
 _COLUMNS: Mapping[str, pl.DataType] = {
@@ -105,7 +94,7 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
     of shares near ``share``, ``samples`` texts per prompt, alike within a prompt by ``icc``.
     """
     gap, power, level, share = options["gap"], options["power"], options["level"], options["share"]
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     if run is None:
         room = max(share, 1 - share)
         if gap > room:
@@ -125,14 +114,12 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
             pilot = run if isinstance(run, Run) else Run.open(run)
             check_has_comparisons(pilot)
             planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
-            for item in read_comparisons(pilot):
-                if item.exploratory:
-                    continue
-                rows.append({name: getattr(item, name, None) for name in _COLUMNS})
-                growth = planner.plan_growth(item, distance=gap)
+            for row in pilot.table("comparisons").filter(~pl.col("exploratory")).iter_rows(named=True):
+                growth = planner.plan_growth(row, distance=gap)
                 if growth is not None and growth.clusters is not None:
-                    needed = math.ceil(growth.clusters * item.n_clusters)
-                    rows[-1].update(clusters_needed=needed, samples_factor=growth.samples)
+                    needed = math.ceil(growth.clusters * row["n_clusters"])
+                    row |= {"clusters_needed": needed, "samples_factor": growth.samples}
+                rows.append(row)
     return SamplePlan(gap, power, level, pl.DataFrame(rows, schema=dict(_COLUMNS)))
 
 

@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 
 from evenhand.audits.analysis.cut_sensitivity import CUT_GRID, cut_table, find_cut_shares
-from evenhand.audits.analysis.group_comparison import GroupComparer, to_table
+from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Axis, Quantity
 from evenhand.core.records import MetricInfo, OutputInfo
 from evenhand.stats.corrections import benjamini_hochberg
+from evenhand.store.schemas import COMPARISONS
 
 LABELS = ("negative", "neutral", "positive")
 TONE = OutputInfo("tone", "continuous", "warmer", low=-1.0, high=1.0, labels=LABELS, cuts=(-0.5, 0.5))
@@ -33,7 +34,7 @@ def _own_shares(values):
 
 def _table(values=VALUES, axis=AXIS):
     comparer = GroupComparer("model", {("s", "ax"): "b"})
-    compared = to_table(comparer.comparisons([axis], list(_own_shares(values))))
+    compared = pl.DataFrame(comparer.comparisons([axis], list(_own_shares(values))), schema=COMPARISONS)
     return cut_table(comparer, [axis], INFOS, [_tone(values)], compared), compared
 
 

@@ -1,5 +1,7 @@
 """One gap, worked by hand: sizes, ratios, nulls by reason, and the papers' own tests."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
@@ -17,10 +19,9 @@ def _axis(codes, clusters=None, groups=("a", "b")):
 
 
 def _one(quantity, axis, **how):
-    (found,) = GroupComparer("model", {("s", "ax"): how.pop("baseline", "b")}, **how).compare_axis(
-        axis, quantity
-    )
-    return found
+    comparer = GroupComparer("model", {("s", "ax"): how.pop("baseline", "b")}, **how)
+    ((row,),) = comparer.compare_outputs(axis, [quantity])
+    return SimpleNamespace(**row)
 
 
 VALUES = np.array([1.0, 2.0, 3.0, 4.0, 0.0, 1.0, 2.0, 5.0])
@@ -62,10 +63,10 @@ def test_nulls_are_counted_by_reason_on_both_sides():
     assert found.nulls == '{"refused": 2, "too short": 1}'
     groups = GroupComparer("model", {}).groups([AXIS], [quantity]).to_dicts()
     assert [row["nulls"] for row in groups] == ['{"refused": 1, "too short": 1}', '{"refused": 1}']
-    against_all = GroupComparer("model", {("s", "ax"): ALL}).compare_axis(
-        _axis([0] * 4 + [1] * 2 + [2] * 2, groups="abc"), quantity
+    (against_all,) = GroupComparer("model", {("s", "ax"): ALL}).compare_outputs(
+        _axis([0] * 4 + [1] * 2 + [2] * 2, groups="abc"), [quantity]
     )
-    assert {item.n_null for item in against_all} == {3}
+    assert {row["n_null"] for row in against_all} == {3}
 
 
 @pytest.mark.parametrize("test", ["binomial", "chi-square"])
@@ -116,11 +117,11 @@ def test_every_pair_of_groups_once():
     share = Quantity("m", "negative", "share", np.array([1.0, 1, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1]), True)
     other = Quantity("m", "second", "share", share.values, False)
     found = GroupComparer("model", {}).pairs([axis], [share, other])
-    assert [(item.group, item.baseline, item.estimate) for item in found] == [
+    assert [(row["group"], row["baseline"], row["estimate"]) for row in found] == [
         ("a", "b", pytest.approx(0.5)),
         ("a", "c", pytest.approx(0.25)),
         ("b", "c", pytest.approx(-0.25)),
     ]
-    assert {(item.family, item.family_size, item.exploratory) for item in found} == {
+    assert {(row["family"], row["family_size"], row["exploratory"]) for row in found} == {
         ("s / model / pairs", 3, True)
     }

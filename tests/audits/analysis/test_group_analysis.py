@@ -93,59 +93,54 @@ def _supported(clusters=30, **how):
     return comparer, found, axis, share
 
 
+def _checked(supported, mode="auto", *, changed=None, **how):
+    """The gap, changed and checked."""
+    comparer, (row,), axis, share = supported
+    row = {**row, **(changed or {})}
+    check_by_permutation(comparer, [row], [axis], [share], mode, **how)
+    return row
+
+
 def test_a_supported_gap_is_checked_by_permutation():
-    comparer, found, axis, share = _supported()
-    (item,) = check_by_permutation(comparer, found, [axis], [share])
-    assert item.check == AGREES
-    assert item.p_permutation == pytest.approx(1 / 2001, rel=3)
-    (again,) = check_by_permutation(comparer, found, [axis], [share])
-    assert again == item
+    supported = _supported()
+    row = _checked(supported)
+    assert row["check"] == AGREES
+    assert row["p_permutation"] == pytest.approx(1 / 2001, rel=3)
+    assert _checked(supported) == row
 
 
 def test_a_family_the_arrangements_cannot_speak_for_is_said():
     # Five clusters in both groups have 2^5 = 32 arrangements: no p below 2 / 32, which is above 0.05.
-    comparer, found, axis, share = _supported(clusters=5)
-    forced = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01})]
-    (item,) = check_by_permutation(comparer, forced, [axis], [share])
-    assert item.check == TOO_MANY
-    large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 2_000_000})]
-    assert check_by_permutation(comparer, large, [axis], [share])[0].check == TOO_MANY
+    supported = _supported(clusters=5)
+    assert _checked(supported, changed={"p_adjusted": 0.01})["check"] == TOO_MANY
+    large = _checked(supported, changed={"p_adjusted": 0.01, "family_size": 2_000_000})
+    assert large["check"] == TOO_MANY
 
 
 def test_the_family_decides_how_many_arrangements_are_drawn():
     # One supported gap of a thousand: the bar is 0.05 / 1000, and five arrangements at it are 100,000.
-    comparer, found, axis, share = _supported()
-    large = [type(found[0])(**{**_fields(found[0]), "p_adjusted": 0.01, "family_size": 1_000})]
-    (item,) = check_by_permutation(comparer, large, [axis], [share])
-    assert item.check == AGREES
-    assert item.p_permutation == pytest.approx(1 / 100_001)
+    row = _checked(_supported(), changed={"p_adjusted": 0.01, "family_size": 1_000})
+    assert row["check"] == AGREES
+    assert row["p_permutation"] == pytest.approx(1 / 100_001)
 
 
 def test_a_check_that_would_take_long_waits_to_be_asked_for():
-    comparer, found, axis, share = _supported()
-    (waits,) = check_by_permutation(comparer, found, [axis], [share], budget=0)
-    assert waits.check == TOO_LONG
-    (drawn,) = check_by_permutation(comparer, found, [axis], [share], "all", budget=0)
-    assert drawn.check == AGREES
+    supported = _supported()
+    assert _checked(supported, budget=0)["check"] == TOO_LONG
+    assert _checked(supported, "all", budget=0)["check"] == AGREES
 
 
 def test_a_check_that_disagrees_is_a_warning():
-    _, found, _, _ = _supported()
-    against = [type(found[0])(**{**_fields(found[0]), "check": DISAGREES})]
-    assert describe_unconfirmed(against) == [
+    _, (row,), _, _ = _supported()
+    assert describe_unconfirmed([{**row, "check": DISAGREES}]) == [
         "1 of 1 gaps larger than chance are contradicted by the permutation check "
         "(a m negative): treat them with caution"
     ]
-    assert describe_unconfirmed(found) == []
-    unchecked = [type(found[0])(**{**_fields(found[0]), "check": TOO_LONG})] * 2
-    assert describe_unconfirmed(unchecked) == [
+    assert describe_unconfirmed([]) == []
+    assert describe_unconfirmed([{**row, "check": TOO_LONG}] * 2) == [
         "2 gaps larger than chance have no permutation check: a family of this size takes many arrangements; "
         "--check all draws them"
     ]
-
-
-def _fields(item):
-    return {name: getattr(item, name) for name in item.__dataclass_fields__}
 
 
 def _run(n=48):

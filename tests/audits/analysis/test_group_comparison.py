@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.audits.analysis.group_comparison import GroupComparer, to_table
+from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Axis, Quantity
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, REST
+from evenhand.store.schemas import COMPARISONS
 
 
 def _axis(codes, clusters=None, groups=("a", "b")):
@@ -24,7 +25,7 @@ def _share(values, primary=True, output="negative"):
 
 def _compared(axis, *quantities, baseline="b", **more):
     comparer = GroupComparer(model="model", baselines={("s", "ax"): baseline}, **more)
-    return to_table(comparer.comparisons([axis], list(quantities)))
+    return pl.DataFrame(comparer.comparisons([axis], list(quantities)), schema=COMPARISONS)
 
 
 def test_estimate_is_group_minus_baseline():
@@ -132,7 +133,7 @@ def test_order_of_rows_changes_nothing():
         quantity = Quantity("m", "compound", "mean", values[index], True)
         axis = _axis(codes[index], clusters[index])
         comparer = GroupComparer("model", {("s", "ax"): "b"})
-        return to_table(comparer.comparisons([axis], [quantity])), comparer.groups([axis], [quantity])
+        return pl.DataFrame(comparer.comparisons([axis], [quantity])), comparer.groups([axis], [quantity])
 
     for left, right in zip(table(np.arange(60)), table(order), strict=True):
         numbers = [name for name, kind in left.schema.items() if kind == pl.Float64]
@@ -157,4 +158,4 @@ def test_against_all_asks_the_same_question_as_against_the_rest():
 def test_a_metric_may_be_exploratory_on_an_axis():
     comparer = GroupComparer("model", {("s", "ax"): "b"}, exploratory={("s", "ax"): ("m",)})
     rows = comparer.comparisons([_axis([0] * 4 + [1] * 4)], [_share([1, 1, 1, 0, 1, 0, 0, 0])])
-    assert [row.exploratory for row in rows] == [True]
+    assert [row["exploratory"] for row in rows] == [True]

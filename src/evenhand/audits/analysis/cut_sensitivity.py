@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.group_comparison import GroupComparer
+from evenhand.audits.analysis.group_comparison import GroupComparer, correct_rows
 from evenhand.audits.analysis.quantities import Axis, Floats, Quantity
 from evenhand.core.records import MetricInfo, OutputInfo
-from evenhand.stats.corrections import correct_by_family
 from evenhand.store.schemas import CUTS, DISTRIBUTIONS
 
 CUT_GRID = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75)
@@ -29,8 +29,7 @@ MANY_GROUPS = 100
 MOST_WORK = 500_000_000
 """Rows read at most, over all groups, shares and cuts: about half a minute. Exploratory shares go first."""
 
-Key = tuple[str, str, str]
-"""suite, axis, group."""
+_KEY = itemgetter("suite", "axis", "group")
 GAP_COLUMNS = ("baseline", "baseline_value", "estimate", "low", "high", "p", "null_reason")
 
 
@@ -112,19 +111,14 @@ def _rows(
     # The families of this share's gaps, in which its p-values are replaced cut by cut.
     is_own = (pl.col("metric") == share.values.metric) & (pl.col("output") == share.output)
     families = comparisons.filter(is_own)["family"].unique().implode()
-    members = comparisons.with_columns(is_own=is_own).filter(pl.col("family").is_in(families))
-    names = members["family"].to_list()
-    keys: list[Key | None] = [
-        (suite, axis, group) if own else None
-        for suite, axis, group, own in members.select("suite", "axis", "group", "is_own").iter_rows()
-    ]
+    members = comparisons.with_columns(is_own=is_own).filter(pl.col("family").is_in(families)).to_dicts()
     for place, cut in enumerate(grid):
-        of_group = {(gap.suite, gap.axis, gap.group): gap for of_axis in gaps for gap in of_axis[place]}
-        p_values = [
-            of_group[key].p if key in of_group else p for key, p in zip(keys, members["p"], strict=True)
+        of_group = {_KEY(gap): gap for of_axis in gaps for gap in of_axis[place]}
+        family = [
+            {**row, "p": of_group.get(_KEY(row), row)["p"]} if row["is_own"] else row for row in members
         ]
-        adjusted = correct_by_family(p_values, names, comparer.correction)
-        p_adjusted = {key: p.adjusted for key, p in zip(keys, adjusted, strict=True)}
+        corrected = correct_rows(family, comparer.correction)
+        p_adjusted = {_KEY(row): row["p_adjusted"] for row in corrected if row["is_own"]}
         for axis, of_axis in zip(axes, estimates, strict=True):
             for group, estimate in zip(axis.groups, of_axis[place], strict=True):
                 key = (axis.suite, axis.name, group)
@@ -140,7 +134,7 @@ def _rows(
                     "value": estimate.value,
                     "value_low": estimate.low,
                     "value_high": estimate.high,
-                    **{name: getattr(of_group.get(key), name, None) for name in GAP_COLUMNS},
+                    **{name: of_group.get(key, {}).get(name) for name in GAP_COLUMNS},
                     "p_adjusted": p_adjusted.get(key) if key in of_group else None,
                 }
 

@@ -18,15 +18,15 @@ from evenhand.audits.analysis.group_comparison import (
     GAP_FIELDS,
     NOT_CLUSTERED,
     GroupComparer,
+    correct_rows,
     omnibus_table,
     rescale_to_all,
     split_sides,
-    to_table,
 )
-from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, cross_axes, read_axes
+from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, cross_axes, read_axes
 from evenhand.audits.parallel import map_threads
 from evenhand.config import SettingsOptions
-from evenhand.core.records import ALL, Comparison, Prompt
+from evenhand.core.records import ALL, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import stratified_difference
 from evenhand.stats.permutation import cluster_permutation
@@ -98,22 +98,20 @@ def analyse_groups(
         strata = compare_strata(comparer, plain, quantities, listed)
         reversals = describe_reversals(strata["strata"])
     comparisons = comparer.comparisons(axes, quantities)
-    supported = [
-        place
-        for place, item in enumerate(comparisons)
-        if not item.exploratory and item.p_adjusted is not None and item.p_adjusted <= ALPHA
-    ]
-    if supported and options["check"] != "none" and comparer.test == "cluster":
-        items = [comparisons[place] for place in supported]
-        checked = check_by_permutation(comparer, items, axes, quantities, options["check"])
-        unconfirmed = describe_unconfirmed(checked)
-        for place, item in zip(supported, checked, strict=True):
-            comparisons[place] = item
+    if options["check"] != "none" and comparer.test == "cluster":
+        supported = [
+            row
+            for row in comparisons
+            if not row["exploratory"] and row["p_adjusted"] is not None and row["p_adjusted"] <= ALPHA
+        ]
+        check_by_permutation(comparer, supported, axes, quantities, options["check"])
+        unconfirmed = describe_unconfirmed(supported)
+    pairs = comparer.pairs(plain, quantities) if options["pairs"] else []
     tables = {
         "groups": comparer.groups(axes, quantities),
-        "comparisons": to_table(comparisons),
+        "comparisons": pl.DataFrame(comparisons, schema=dict(COMPARISONS)),
         "omnibus": omnibus_table(comparer, axes, quantities),
-        "pairs": to_table(comparer.pairs(plain, quantities) if options["pairs"] else ()),
+        "pairs": pl.DataFrame(pairs, schema=dict(COMPARISONS)),
         **strata,
     }
     if requests:
@@ -134,65 +132,66 @@ def analyse_groups(
 
 def check_by_permutation(
     comparer: GroupComparer,
-    supported: Sequence[Comparison],
+    supported: Sequence[Row],
     axes: Sequence[Axis],
     quantities: Sequence[Quantity],
     mode: Literal["auto", "all"] = "auto",
     *,
     budget: int = ARRANGEMENT_BUDGET,
-) -> list[Comparison]:
-    """The supported primary comparisons with the p-value and the verdict of a permutation check.
+) -> None:
+    """Give the supported primary comparisons the p-value and the verdict of a permutation check.
 
     It is a second opinion that assumes nothing but that labels can be exchanged. A test of B arrangements has
     no p-value below 1 / (B + 1), so that it can speak for a family only where B is large enough: to call one
     gap of a thousand supported takes more than 20,000. So the family decides how many arrangements are drawn.
     Where there are fewer, or they take too long, the table gives the reason.
     """
-    rejected = Counter(item.family for item in supported)
+    rejected = Counter(row["family"] for row in supported)
     by_axis = {(axis.suite, axis.name): axis for axis in axes}
     by_output = {(quantity.metric, quantity.output): quantity for quantity in quantities}
     # What is drawn is decided first, one after the other; the draws then share the cores there are.
-    draws: list[Callable[[], Comparison]] = []
-    for item in supported:
+    draws: list[Callable[[], None]] = []
+    for row in supported:
         # The raw p-value at which the last supported gap of the family still is one.
-        bar = ALPHA * rejected[item.family] / item.family_size
+        bar = ALPHA * rejected[row["family"]] / row["family_size"]
         if comparer.correction == "holm":
-            bar = ALPHA / (item.family_size - rejected[item.family] + 1)
+            bar = ALPHA / (row["family_size"] - rejected[row["family"]] + 1)
         resamples = max(LEAST, math.ceil(MIN_TAIL_ARRANGEMENTS / bar))
-        work = resamples * item.n_clusters
+        work = resamples * row["n_clusters"]
         if resamples > MOST or (mode == "auto" and work > budget):
-            draws.append(partial(replace, item, check=TOO_MANY if resamples > MOST else TOO_LONG))
+            row["check"] = TOO_MANY if resamples > MOST else TOO_LONG
             continue
         budget -= work
-        axis, quantity = by_axis[item.suite, item.axis], by_output[item.metric, item.output]
-        draws.append(partial(_permute, comparer.seed, item, axis, quantity, bar, resamples))
-    return map_threads(lambda draw: draw(), draws)
+        axis, quantity = by_axis[row["suite"], row["axis"]], by_output[row["metric"], row["output"]]
+        draws.append(partial(_permute, comparer.seed, row, axis, quantity, bar, resamples))
+    map_threads(lambda draw: draw(), draws)
 
 
-def _permute(
-    seed: int, item: Comparison, axis: Axis, quantity: Quantity, bar: float, resamples: int
-) -> Comparison:
-    """A gap checked against a raw p-value by so many arrangements."""
-    inside, other = split_sides(axis, item.group, item.baseline)
+def _permute(seed: int, row: Row, axis: Axis, quantity: Quantity, bar: float, resamples: int) -> None:
+    """Check a gap against a raw p-value by so many arrangements."""
+    inside, other = split_sides(axis, row["group"], row["baseline"])
     values = quantity.values[axis.rows]
     used = (inside | other) & ~np.isnan(values)
+    keys = ("suite", "axis", "group", "metric", "output")
     result = cluster_permutation(
         values[used],
         inside[used],
         axis.clusters[used],
-        rng=make_generator(seed, "check", item.suite, item.axis, item.group, item.metric, item.output),
+        rng=make_generator(seed, "check", *(row[key] for key in keys)),
         is_share=quantity.kind == "share",
         resamples=resamples,
     )
+    row["p_permutation"] = result.p
     if result.p is None or (result.is_exact and 2 / result.arrangements > bar):
-        return replace(item, p_permutation=result.p, check=TOO_MANY)
-    return replace(item, p_permutation=result.p, check=AGREES if result.p <= bar else DISAGREES)
+        row["check"] = TOO_MANY
+    else:
+        row["check"] = AGREES if result.p <= bar else DISAGREES
 
 
-def describe_unconfirmed(items: Sequence[Comparison]) -> list[str]:
+def describe_unconfirmed(rows: Sequence[Row]) -> list[str]:
     """Warnings where supported gaps do not stand up to the check, or could not be checked."""
-    counts = Counter(item.check for item in items if item.check)
-    against = [f"{item.group} {item.metric} {item.output}" for item in items if item.check == DISAGREES]
+    counts = Counter(row["check"] for row in rows)
+    against = [f"{row['group']} {row['metric']} {row['output']}" for row in rows if row["check"] == DISAGREES]
     warnings = []
     if against:
         names = f"{', '.join(against[:3])}{' ...' if len(against) > 3 else ''}"
@@ -269,36 +268,25 @@ def compare_strata(
         for strata, axis in product(properties, axes)
         for name, part in strata.parts(axis)
     ]
-    comparisons: list[Comparison] = []
-    known: list[dict[str, object]] = []
-    for strata, axis, quantity in product(properties, axes, quantities):
+    rows: list[Row] = []
+    for strata, axis in product(properties, axes):
         if axis.suite != strata.suite:
             continue
-        for whole in comparer.compare_axis(axis, quantity):
-            adjusted, disagrees = _adjust(comparer, axis, quantity, strata, whole)
-            comparisons.append(adjusted)
-            known.append({"by": strata.by, "stratum": ADJUSTED, "disagrees": disagrees})
-        for name, part in strata.parts(axis):
-            inside = comparer.compare_axis(part, quantity)
-            comparisons += [replace(comparison, exploratory=True) for comparison in inside]
-            known += [{"by": strata.by, "stratum": name, "disagrees": False}] * len(inside)
-    roles = [f"{'adjusted for' if row['stratum'] == ADJUSTED else 'inside'} {row['by']}" for row in known]
-    corrected = comparer.correct(comparisons, roles)
-    rows = [
-        {name: getattr(comparison, name) for name in COMPARISONS} | row
-        for comparison, row in zip(corrected, known, strict=True)
-    ]
+        wholes = comparer.compare_outputs(axis, quantities)
+        parts = [(name, comparer.compare_outputs(part, quantities)) for name, part in strata.parts(axis)]
+        known = {"by": strata.by, "disagrees": False, **comparer.family(axis, f"inside {strata.by}")}
+        for place, quantity in enumerate(quantities):
+            rows += [_adjust(comparer, axis, quantity, strata, whole) for whole in wholes[place]]
+            rows += [row | known | {"stratum": name} for name, gaps in parts for row in gaps[place]]
     return {
-        "strata": pl.DataFrame(rows, schema=dict(STRATA)),
+        "strata": pl.DataFrame(correct_rows(rows, comparer.correction), schema=dict(STRATA)),
         "strata_groups": pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *groups]),
     }
 
 
-def _adjust(
-    comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Comparison
-) -> tuple[Comparison, bool]:
+def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Row) -> Row:
     """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
-    inside, other = split_sides(axis, whole.group, whole.baseline)
+    inside, other = split_sides(axis, whole["group"], whole["baseline"])
     values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
     used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
     contrast = stratified_difference(
@@ -309,12 +297,20 @@ def _adjust(
         is_share=quantity.kind == "share",
         level=comparer.level,
     )
-    gap = rescale_to_all(contrast.adjusted) if whole.baseline == ALL else contrast.adjusted
+    gap = rescale_to_all(contrast.adjusted) if whole["baseline"] == ALL else contrast.adjusted
     sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
-    without: dict[str, Any] = dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high"))
-    known: dict[str, Any] = {name: getattr(gap, name) for name in GAP_FIELDS}
-    known |= {"n": gap.n_a, "n_baseline": gap.n_b, "method": f"{gap.method}, same mix of strata"}
-    return replace(whole, **without, **known, exploratory=True), contrast.disagrees
+    return {
+        **whole,
+        **dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high")),
+        **{name: getattr(gap, name) for name in GAP_FIELDS},
+        **comparer.family(axis, f"adjusted for {strata.by}"),
+        "n": gap.n_a,
+        "n_baseline": gap.n_b,
+        "method": f"{gap.method}, same mix of strata",
+        "by": strata.by,
+        "stratum": ADJUSTED,
+        "disagrees": contrast.disagrees,
+    }
 
 
 def describe_reversals(table: pl.DataFrame) -> list[str]:

@@ -6,18 +6,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
-from itertools import combinations, product
+from itertools import combinations, product, starmap
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity
+from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity, Row
 from evenhand.audits.parallel import map_threads
 from evenhand.core.errors import InputError
-from evenhand.core.records import ALL, REST, Comparison, Estimate
+from evenhand.core.records import ALL, REST, Estimate
 from evenhand.core.seeds import make_generator
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
 from evenhand.stats.contrasts import (
@@ -39,7 +39,7 @@ from evenhand.stats.hypothesis_tests import (
 )
 from evenhand.stats.intervals import clustered_mean
 from evenhand.stats.results import Difference, Omnibus
-from evenhand.store.schemas import COMPARISONS, GROUPS, OMNIBUS
+from evenhand.store.schemas import GROUPS, OMNIBUS
 
 Baselines = Mapping[tuple[str, str], str]
 """(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
@@ -60,7 +60,6 @@ _CELLS = 20_000_000
 """Values stacked at a time."""
 GAP_FIELDS = ("estimate", "low", "high", "p", "n_clusters", "min_detectable", "method", "null_reason")
 """What a comparison has from its gap, besides ``n``."""
-_ESTIMATE_FIELDS = tuple(field.name for field in fields(Estimate))
 _JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
@@ -71,7 +70,6 @@ class GapSide(NamedTuple):
     """How many values there are."""
     mean: float | None
     """The mean, or share; null without values."""
-    nulls: Counter[str]
     values: Floats = np.empty(0)
     """Left out for a share of which the counts are enough; so are the clusters."""
     clusters: Ints = np.empty(0, dtype=np.int64)
@@ -79,23 +77,23 @@ class GapSide(NamedTuple):
     @classmethod
     def of(cls, quantity: Quantity, axis: Axis, chosen: Flags) -> GapSide:
         """The chosen rows of an axis."""
-        rows = axis.rows[chosen]
-        values = quantity.values[rows]
+        values = quantity.values[axis.rows[chosen]]
         known = ~np.isnan(values)
-        nulls = Counter[str]() if known.all() else quantity.nulls(rows)
         values = values[known]
         mean = float(values.mean()) if values.size else None
-        return cls(values.size, mean, nulls, values, axis.clusters[chosen][known])
+        return cls(values.size, mean, values, axis.clusters[chosen][known])
+
+    @classmethod
+    def of_share(cls, yes: int, n: int) -> GapSide:
+        """The share of texts that have a label, without the texts."""
+        return cls(n, yes / n if n else None)
 
     def merge(self, other: GapSide) -> GapSide:
-        """Both sides as one."""
-        n, nulls = self.n + other.n, self.nulls + other.nulls
-        values = np.concatenate([self.values, other.values])
+        """Both sides as one, without clusters."""
+        n, values = self.n + other.n, np.concatenate([self.values, other.values])
         if values.size < n:
-            yes = sum(round(side.n * side.mean) for side in (self, other) if side.mean is not None)
-            return GapSide(n, yes / n, nulls)
-        clusters = np.concatenate([self.clusters, other.clusters])
-        return GapSide(n, float(values.mean()) if n else None, nulls, values, clusters)
+            return GapSide.of_share(sum(round(side.n * (side.mean or 0)) for side in (self, other)), n)
+        return GapSide(n, float(values.mean()) if n else None, values)
 
 
 def retest_gap(
@@ -181,45 +179,40 @@ class GroupComparer:
 
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
         """The table of per-group estimates."""
-        rows: list[dict[str, object]] = []
+        rows: list[Row] = []
         for axis in axes:
             for quantity, estimates in zip(quantities, self.estimate_groups(axis, quantities), strict=True):
                 place = {"suite": axis.suite, "model": self.model, "axis": axis.name}
                 place |= {"metric": quantity.metric, "output": quantity.output, "kind": quantity.kind}
                 nulls = count_nulls(axis, quantity)
                 for group, estimate, missing in zip(axis.groups, estimates, nulls, strict=True):
-                    known = {name: getattr(estimate, name) for name in _ESTIMATE_FIELDS}
-                    known |= {"n_null": missing.total(), "nulls": _JSON.encode(missing)}
-                    rows.append({"group": group, **place, **known})
+                    known = {"n_null": missing.total(), "nulls": _JSON.encode(missing)}
+                    rows.append({"group": group, **place, **asdict(estimate), **known})
         return pl.DataFrame(rows, schema=dict(GROUPS))
 
     def estimate_groups(self, axis: Axis, quantities: Sequence[Quantity]) -> list[list[Estimate]]:
         """For each output the estimate of each group."""
         shares = [quantity for quantity in quantities if quantity.kind == "share"]
-        tests = iter(compare_axis(axis, shares, REST, level=self.level))
+        means = [quantity for quantity in quantities if quantity.kind == "mean"]
         codes = range(len(axis.groups))
         # Draws of a bootstrap, each with a generator of its own: threads change nothing but the time.
-        means = iter(
-            map_threads(
-                lambda item: self._mean(item[0], axis, item[1]),
-                [(quantity, code) for quantity in quantities if quantity.kind == "mean" for code in codes],
-            )
-        )
+        drawn = iter(map_threads(lambda item: self._mean(item[0], axis, item[1]), product(means, codes)))
+        tests = iter(compare_axis(axis, shares, REST, level=self.level))
         estimates = []
         for quantity in quantities:
             if quantity.kind == "share":
                 gaps, place = next(tests)
                 estimates.append(gaps.shares(place))
             else:
-                estimates.append([next(means) for _ in codes])
+                estimates.append([next(drawn) for _ in codes])
         return estimates
 
-    def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
+    def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Row]:
         """The comparisons with the declared baselines, corrected by family."""
-        items = [item for axis in axes for part in self.compare_outputs(axis, quantities) for item in part]
-        return self.correct(items, ["exploratory" if item.exploratory else "primary" for item in items])
+        rows = [row for axis in axes for part in self.compare_outputs(axis, quantities) for row in part]
+        return correct_rows(rows, self.correction)
 
-    def pairs(self, axes: Sequence[Axis], quantities: Sequence[Quantity]) -> list[Comparison]:
+    def pairs(self, axes: Sequence[Axis], quantities: Sequence[Quantity]) -> list[Row]:
         """Every group against every other one on the primary outputs: exploratory, one family a suite."""
         primary = [quantity for quantity in quantities if quantity.is_primary]
         wanted = sum(math.comb(len(axis.groups), 2) for axis in axes) * len(primary)
@@ -229,79 +222,66 @@ class GroupComparer:
                 expected=f"at most {_MOST_PAIRS:,}",
                 fix="leave out --pairs, or compare fewer groups; what was scored is kept",
             )
-        items = []
+        rows = []
         for axis, quantity in product(axes, primary):
-            is_share, level = quantity.kind == "share", self.level
+            how: dict[str, Any] = {"is_share": quantity.kind == "share", "level": self.level}
+            nulls = dict(zip(axis.groups, count_nulls(axis, quantity), strict=True))
             for group, other in combinations(axis.groups, 2):
-                a, b = (GapSide.of(quantity, axis, rows) for rows in split_sides(axis, group, other))
-                gap, ratio = clustered_gap(
-                    a.values, a.clusters, b.values, b.clusters, is_share=is_share, level=level
-                )
-                gap = retest_gap(gap, a, b, is_share=is_share, level=level, test=self.test)
-                items.append(self._comparison(axis, group, other, quantity, gap, (a, b), ratio))
-        return self.correct([replace(item, exploratory=True) for item in items], ["pairs"] * len(items))
-
-    def compare_axis(self, axis: Axis, quantity: Quantity) -> list[Comparison]:
-        """The groups of an axis against its declared baseline, not yet corrected."""
-        return self.compare_outputs(axis, [quantity])[0]
+                a, b = (GapSide.of(quantity, axis, side) for side in split_sides(axis, group, other))
+                gap, ratio = clustered_gap(a.values, a.clusters, b.values, b.clusters, **how)
+                gap = retest_gap(gap, a, b, test=self.test, **how)
+                missing = nulls[group] + nulls[other]
+                rows.append(self._comparison(axis, group, other, quantity, gap, (a, b), ratio, missing))
+                rows[-1] |= self.family(axis, "pairs")
+        return correct_rows(rows, self.correction)
 
     def compare_outputs(
         self, axis: Axis, quantities: Sequence[Quantity], *, ratios: bool = True
-    ) -> list[list[Comparison]]:
-        """`compare_axis` for each output, from one pass; without ratios where nobody reads them."""
+    ) -> list[list[Row]]:
+        """For each output the groups of an axis against its declared baseline, not yet corrected.
+
+        Without ratios where nobody reads them.
+        """
         if len(axis.groups) < 2:
             return [[] for _ in quantities]
         baseline = self.baselines.get((axis.suite, axis.name), REST)
         if baseline not in (REST, ALL, *axis.groups):
             raise missing_baseline_error(baseline, axis.name, axis.groups)
-        is_rest = baseline in (REST, ALL)
-        base = None if is_rest else axis.groups.index(baseline)
+        base = None if baseline in (REST, ALL) else axis.groups.index(baseline)
         # Of two groups each against the other, one says it all.
-        groups = axis.groups[:1] if is_rest and len(axis.groups) == 2 else axis.groups
+        groups = axis.groups[:1] if base is None and len(axis.groups) == 2 else axis.groups
         outputs = []
         tests = compare_axis(axis, quantities, baseline, level=self.level)
         for quantity, (gaps, place) in zip(quantities, tests, strict=True):
             nulls, is_share = count_nulls(axis, quantity), quantity.kind == "share"
             all_nulls = sum(nulls, Counter[str]())
             # Of a share the counts are enough.
-            counts = np.rint(gaps.moments.means[place] * gaps.moments.sizes)
-            items = []
+            sizes = gaps.moments.sizes.astype(int)
+            counts = np.rint(gaps.moments.means[place] * sizes)
+            rows = []
             for code, group in enumerate(groups):
                 if group == baseline:
                     continue
                 gap = gaps.difference(place, code)
                 if is_share and self.test == "cluster":
-                    of_other = all_nulls - nulls[code] if base is None else nulls[base]
-                    sizes = gaps.moments.sizes[code].astype(int).tolist()
-                    a, b = (
-                        GapSide(n, yes / n if n else None, reasons)
-                        for n, yes, reasons in zip(
-                            sizes, counts[code].astype(int).tolist(), (nulls[code], of_other), strict=True
-                        )
-                    )
+                    yes = counts[code].astype(int)
+                    a, b = starmap(GapSide.of_share, zip(yes.tolist(), sizes[code].tolist(), strict=True))
                 else:
-                    inside = axis.codes == code
-                    a = GapSide.of(quantity, axis, inside)
-                    b = GapSide.of(quantity, axis, ~inside if base is None else axis.codes == base)
-                    if self.test != "cluster":
-                        gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
+                    a, b = (GapSide.of(quantity, axis, side) for side in split_sides(axis, group, baseline))
+                    gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
                 ratio = gaps.ratio(place, code) if ratios and baseline != ALL else None
-                items.append(self._comparison(axis, group, baseline, quantity, gap, (a, b), ratio))
-            outputs.append(items)
+                missing = all_nulls if base is None else nulls[code] + nulls[base]
+                rows.append(self._comparison(axis, group, baseline, quantity, gap, (a, b), ratio, missing))
+            outputs.append(rows)
         return outputs
 
     def is_exploratory(self, axis: Axis, quantity: Quantity) -> bool:
         """Whether comparisons of this output on this axis lie outside the primary family."""
         return not quantity.is_primary or quantity.metric in self.exploratory.get((axis.suite, axis.name), ())
 
-    def correct(self, items: Sequence[Comparison], roles: Sequence[str]) -> list[Comparison]:
-        """The comparisons with corrected p-values, one family a suite, model and role, in their order."""
-        names = [f"{item.suite} / {item.model} / {role}" for item, role in zip(items, roles, strict=True)]
-        adjusted = correct_by_family([item.p for item in items], names, self.correction)
-        return [
-            replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
-            for item, p in zip(items, adjusted, strict=True)
-        ]
+    def family(self, axis: Axis, role: str) -> Row:
+        """The columns that make a comparison an exploratory one of a family of its own."""
+        return {"exploratory": True, "family": f"{axis.suite} / {self.model} / {role}"}
 
     def _mean(self, quantity: Quantity, axis: Axis, code: int) -> Estimate:
         side = GapSide.of(quantity, axis, axis.codes == code)
@@ -321,9 +301,10 @@ class GroupComparer:
         gap: Difference,
         sides: tuple[GapSide, GapSide],
         ratio: Estimate | None,
-    ) -> Comparison:
+        nulls: Counter[str],
+    ) -> Row:
+        """The row of a comparison, with the family it is corrected in."""
         side, other = sides
-        nulls = side.nulls + other.nulls
         if baseline == ALL:
             # No ratio: its interval would count the group on both sides.
             gap, ratio, other = rescale_to_all(gap), None, side.merge(other)
@@ -335,39 +316,40 @@ class GroupComparer:
             else:
                 size = hedges_g(side.values, other.values).value
                 delta = cliffs_delta(side.values, other.values).value
-        return Comparison(
-            suite=axis.suite,
-            model=self.model,
-            axis=axis.name,
-            group=group,
-            baseline=baseline,
-            metric=quantity.metric,
-            output=quantity.output,
-            effect="difference",
-            n=gap.n_a,
+        exploratory = self.is_exploratory(axis, quantity)
+        return {
+            "suite": axis.suite,
+            "model": self.model,
+            "axis": axis.name,
+            "group": group,
+            "baseline": baseline,
+            "metric": quantity.metric,
+            "output": quantity.output,
+            "effect": "difference",
+            "n": gap.n_a,
             **{name: getattr(gap, name) for name in GAP_FIELDS},
-            p_adjusted=None,
-            n_baseline=other.n,
-            group_value=side.mean,
-            baseline_value=other.mean,
-            exploratory=self.is_exploratory(axis, quantity),
-            family="",
-            family_size=0,
-            correction=self.correction,
-            n_null=nulls.total(),
-            nulls=_JSON.encode(nulls),
-            ratio=None if ratio is None else ratio.value,
-            ratio_low=None if ratio is None else ratio.low,
-            ratio_high=None if ratio is None else ratio.high,
-            effect_size=size,
-            cliffs_delta=delta,
-        )
+            "n_baseline": other.n,
+            "group_value": side.mean,
+            "baseline_value": other.mean,
+            "exploratory": exploratory,
+            "family": f"{axis.suite} / {self.model} / {'exploratory' if exploratory else 'primary'}",
+            "correction": self.correction,
+            "n_null": nulls.total(),
+            "nulls": _JSON.encode(nulls),
+            "ratio": ratio and ratio.value,
+            "ratio_low": ratio and ratio.low,
+            "ratio_high": ratio and ratio.high,
+            "effect_size": size,
+            "cliffs_delta": delta,
+        }
 
 
-def to_table(items: Sequence[Comparison]) -> pl.DataFrame:
-    """Comparisons as a table."""
-    columns = {name: [getattr(item, name) for item in items] for name in COMPARISONS}
-    return pl.DataFrame(columns, schema=dict(COMPARISONS))
+def correct_rows(rows: list[Row], correction: Correction) -> list[Row]:
+    """The rows with their ``p`` corrected within their ``family``."""
+    adjusted = correct_by_family([row["p"] for row in rows], [row["family"] for row in rows], correction)
+    for row, p in zip(rows, adjusted, strict=True):
+        row |= {"p_adjusted": p.adjusted, "family_size": p.size}
+    return rows
 
 
 def split_sides(axis: Axis, group: str, baseline: str) -> tuple[Flags, Flags]:
@@ -389,7 +371,7 @@ def omnibus_table(
     comparer: GroupComparer, axes: Iterable[Axis], quantities: Sequence[Quantity]
 ) -> pl.DataFrame:
     """The table of omnibus tests, corrected as families apart from the single comparisons."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for axis, quantity in product((axis for axis in axes if len(axis.groups) > 1), quantities):
         values = quantity.values[axis.rows]
         known = ~np.isnan(values)
@@ -410,12 +392,7 @@ def omnibus_table(
                 **asdict(test(values[known], axis.codes[known], axis.clusters[known])),
             }
         )
-    adjusted = correct_by_family(
-        [row["p"] for row in rows], [row["family"] for row in rows], comparer.correction
-    )
-    for row, p in zip(rows, adjusted, strict=True):
-        row.update(p_adjusted=p.adjusted, family_size=p.size)
-    return pl.DataFrame(rows, schema=dict(OMNIBUS))
+    return pl.DataFrame(correct_rows(rows, comparer.correction), schema=dict(OMNIBUS))
 
 
 def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> Omnibus:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,8 @@ from evenhand.core.records import ALL, REST, MetricInfo, Prompt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-
+Row = dict[str, Any]
+"""A row of a table, by column; columns that it lacks are null."""
 UNKNOWN = "not scored"
 """The reason of a text that has no score, where the metric gave none."""
 

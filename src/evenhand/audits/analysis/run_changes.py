@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -13,56 +13,17 @@ from evenhand.audits.analysis.group_comparison import (
     GAP_FIELDS,
     GapSide,
     GroupComparer,
+    correct_rows,
     split_sides,
-    to_table,
 )
-from evenhand.audits.analysis.quantities import Axis, Flags, Quantity
+from evenhand.audits.analysis.quantities import Axis, Flags, Quantity, Row
 from evenhand.audits.loaded_run import PairedRuns
-from evenhand.core.records import ALL, Comparison
+from evenhand.core.records import ALL
 from evenhand.stats.contrasts import clustered_contrast
-from evenhand.stats.corrections import Correction, correct_by_family
+from evenhand.stats.corrections import Correction
 from evenhand.stats.group_spread import rank_spreads
 from evenhand.stats.results import Difference
-from evenhand.store.schemas import CHANGES, LEADERBOARD, STANDINGS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunChange:
-    """A row of ``changes``; see the schema for what its columns mean."""
-
-    suite: str
-    run: str
-    reference: str
-    axis: str
-    group: str
-    baseline: str | None
-    metric: str
-    output: str
-    effect: str
-    estimate: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    p_adjusted: float | None = None
-    n: int
-    n_reference: int
-    n_clusters: int
-    min_detectable: float | None
-    run_value: float | None = None
-    reference_value: float | None = None
-    widens: float | None = None
-    widens_low: float | None = None
-    widens_high: float | None = None
-    paired: bool
-    exploratory: bool
-    family: str = ""
-    family_size: int = 0
-    correction: str
-    method: str
-    null_reason: str | None
-    run_low: float | None = None
-    run_high: float | None = None
-    """The interval of ``run_value`` where that is a gap; no columns of the table."""
+from evenhand.store.schemas import CHANGES, COMPARISONS, LEADERBOARD, STANDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +46,24 @@ class RunComparer:
         gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, quantities)]
         return {
             "groups": pl.concat([comparer.groups(axes, quantities) for comparer, axes in parts]),
-            "comparisons": to_table(gaps),
-            "changes": pl.DataFrame([asdict(item) for item in self.list_changes()], schema=dict(CHANGES)),
+            "comparisons": pl.DataFrame(gaps, schema=dict(COMPARISONS)),
+            "changes": pl.DataFrame(self.list_changes(), schema=dict(CHANGES)),
             "leaderboard": leaderboard,
             "standings": standings,
         }
 
-    def list_changes(self) -> list[RunChange]:
-        """Gaps of gaps and changes of values against the reference, corrected by run, suite and role."""
-        changes = [
-            item
+    def list_changes(self) -> list[Row]:
+        """Gaps of gaps and changes of values against the reference, corrected by run, suite and role.
+
+        ``run_low`` and ``run_high`` are the interval of the run's gap, and no columns of the table.
+        """
+        rows = [
+            row
             for number in range(1, len(self.runs.names))
             for axis in self.runs.axes
-            for item in self._compare_axis(number, axis)
+            for row in self._compare_axis(number, axis)
         ]
-        families = [
-            f"{item.suite} / {item.run} against {item.reference} / "
-            f"{'exploratory ' if item.exploratory else ''}{item.effect}s"
-            for item in changes
-        ]
-        adjusted = correct_by_family([item.p for item in changes], families, self.correction)
-        return [
-            replace(item, p_adjusted=p.adjusted, family=p.family, family_size=p.size)
-            for item, p in zip(changes, adjusted, strict=True)
-        ]
+        return correct_rows(rows, self.correction)
 
     def _comparer(self, number: int) -> GroupComparer:
         return GroupComparer(
@@ -119,7 +74,7 @@ class RunComparer:
             exploratory=self.runs.exploratory,
         )
 
-    def _compare_axis(self, number: int, axis: Axis) -> Iterator[RunChange]:
+    def _compare_axis(self, number: int, axis: Axis) -> Iterator[Row]:
         parts = [(self._comparer(run), self.runs.rows_of_run(axis, run)) for run in (number, 0)]
         gaps = [comparer.compare_outputs(part, self.runs.quantities) for comparer, part in parts]
         for quantity, new, old in zip(self.runs.quantities, *gaps, strict=True):
@@ -128,26 +83,21 @@ class RunComparer:
             for code, group in enumerate(axis.groups):
                 rows = axis.codes == code
                 contrast = self._contrast(axis, quantity, [(number, rows, 1.0), (0, rows, -1.0)])
-                change = self._change(number, axis, quantity, group, contrast)
                 values = [GapSide.of(quantity, part, part.codes == code).mean for _, part in parts]
-                yield replace(change, run_value=values[0], reference_value=values[1])
+                change = self._change(number, axis, quantity, "value", contrast)
+                yield change | {"group": group, "run_value": values[0], "reference_value": values[1]}
 
-    def _compare_gap(
-        self, number: int, axis: Axis, quantity: Quantity, new: Comparison, old: Comparison
-    ) -> RunChange:
-        group, other = split_sides(axis, new.group, new.baseline)
+    def _compare_gap(self, number: int, axis: Axis, quantity: Quantity, new: Row, old: Row) -> Row:
+        group, other = split_sides(axis, new["group"], new["baseline"])
         scale = 1.0
-        if new.baseline == ALL:
+        if new["baseline"] == ALL:
             scale = float(other.sum()) / max(float(group.sum() + other.sum()), 1.0)
-        signs = [-scale if (gap.estimate or 0) < 0 else scale for gap in (new, old)]
-        cells = [(number, group, 1.0), (number, other, -1.0), (0, group, -1.0), (0, other, 1.0)]
-        contrast = self._contrast(
-            axis, quantity, [(run, rows, weight * scale) for run, rows, weight in cells]
-        )
+        cells = [(number, group, scale), (number, other, -scale), (0, group, -scale), (0, other, scale)]
+        contrast = self._contrast(axis, quantity, cells)
+        signs = [-1.0 if (gap["estimate"] or 0) < 0 else 1.0 for gap in (new, old)]
         if signs[0] != signs[1]:
-            sizes = [signs[0], signs[0], signs[1], signs[1]]
-            weighted = [(run, rows, w * s) for (run, rows, w), s in zip(cells, sizes, strict=True)]
-            wider = self._contrast(axis, quantity, weighted)
+            signed = [(run, rows, weight * signs[0 if run else 1]) for run, rows, weight in cells]
+            wider = self._contrast(axis, quantity, signed)
         elif signs[0] > 0:
             wider = contrast
         else:
@@ -155,21 +105,19 @@ class RunComparer:
             ends = (contrast.estimate, contrast.high, contrast.low)
             estimate, low, high = (None if end is None else -end for end in ends)
             wider = replace(contrast, estimate=estimate, low=low, high=high)
-        change = self._change(number, axis, quantity, new.group, contrast)
-        return replace(
-            change,
-            baseline=new.baseline,
-            effect="gap",
-            run_value=new.estimate,
-            reference_value=old.estimate,
-            run_low=new.low,
-            run_high=new.high,
-            n=new.n + new.n_baseline,
-            n_reference=old.n + old.n_baseline,
-            widens=wider.estimate,
-            widens_low=wider.low,
-            widens_high=wider.high,
-        )
+        return self._change(number, axis, quantity, "gap", contrast) | {
+            "group": new["group"],
+            "baseline": new["baseline"],
+            "run_value": new["estimate"],
+            "reference_value": old["estimate"],
+            "run_low": new["low"],
+            "run_high": new["high"],
+            "n": new["n"] + new["n_baseline"],
+            "n_reference": old["n"] + old["n_baseline"],
+            "widens": wider.estimate,
+            "widens_low": wider.low,
+            "widens_high": wider.high,
+        }
 
     def _contrast(
         self, axis: Axis, quantity: Quantity, cells: Sequence[tuple[int, Flags, float]]
@@ -188,31 +136,32 @@ class RunComparer:
             level=self.level,
         )
 
-    def _change(
-        self, number: int, axis: Axis, quantity: Quantity, group: str, contrast: Difference
-    ) -> RunChange:
-        return RunChange(
-            suite=axis.suite,
-            run=self.runs.names[number],
-            reference=self.runs.names[0],
-            axis=axis.name,
-            group=group,
-            baseline=None,
-            metric=quantity.metric,
-            output=quantity.output,
-            effect="value",
-            n=contrast.n_a,
+    def _change(self, number: int, axis: Axis, quantity: Quantity, effect: str, contrast: Difference) -> Row:
+        run, reference = self.runs.names[number], self.runs.names[0]
+        exploratory = self._comparer(0).is_exploratory(axis, quantity)
+        role = f"{'exploratory ' if exploratory else ''}{effect}s"
+        return {
+            "suite": axis.suite,
+            "run": run,
+            "reference": reference,
+            "axis": axis.name,
+            "baseline": None,
+            "metric": quantity.metric,
+            "output": quantity.output,
+            "effect": effect,
+            "n": contrast.n_a,
             **{name: getattr(contrast, name) for name in GAP_FIELDS},
-            n_reference=contrast.n_b,
-            paired=self.runs.paired[axis.suite],
-            exploratory=self._comparer(0).is_exploratory(axis, quantity),
-            correction=self.correction,
-        )
+            "n_reference": contrast.n_b,
+            "paired": self.runs.paired[axis.suite],
+            "exploratory": exploratory,
+            "family": f"{axis.suite} / {run} against {reference} / {role}",
+            "correction": self.correction,
+        }
 
     def _rank_runs(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The runs ranked on every axis and output, and counted over all primary ones, best first."""
         names, comparer = self.runs.names, self._comparer(0)
-        rows: list[dict[str, object]] = []
+        rows: list[Row] = []
         # How often each run's groups stand closer together than another run's; its ties; its unknown outputs.
         narrower = np.zeros((len(names), len(names)), dtype=np.int64)
         tied, null = np.zeros((2, len(names)), dtype=np.int64)
