@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Any, Final, Unpack
 
 import polars as pl
 
@@ -91,14 +91,14 @@ def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> RunJo
         settings = resolve_config(options).options
         level, correction = settings["level"], settings["correction"]
         identity: dict[str, Json]
-        formats: tuple[str, ...]
+        formats: tuple[str, ...] = ("html", "json")
         work: Callable[[], _Comparison]
         if kinds == {"corpus", PROBE}:
             corpus, probe = sorted(opened, key=read_command)
-            stage, title, formats = ASSOCIATE, "compare a corpus and a classifier", ("html", "json", "md")
+            title, formats = "compare a corpus and a classifier", (*formats, "md")
             lines = {"corpus": str(corpus.manifest["name"]), "classifier": str(probe.manifest["name"])}
             identity = {
-                "command": stage,
+                "command": ASSOCIATE,
                 "corpus": digest(corpus.manifest["identity"]),
                 "probe": digest([probe.manifest["identity"], probe.manifest["view"]]),
                 "level": level,
@@ -107,11 +107,11 @@ def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> RunJo
         else:
             for run in opened:
                 check_finished(run)
+            title = f"compare {len(opened)} runs"
             first, *others = (f"{run.manifest['name']} ({run.path})" for run in opened)
-            stage, title, formats = STAGE, f"compare {len(opened)} runs", ("html", "json")
             lines = {"reference": first, "against": ", ".join(others)}
             identity = {
-                "command": stage,
+                "command": STAGE,
                 "runs": [_identity(run) for run in opened],
                 "compare": {"level": level, "correction": correction},
             }
@@ -126,7 +126,7 @@ def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> RunJo
         identity=identity,
         folder=folder,
         fresh=options["fresh"],
-        work=partial(_write, stage, command, work),
+        work=partial(_write, str(identity["command"]), command, work),
         sources=opened,
         formats=formats,
     )
@@ -134,17 +134,8 @@ def prepare(*runs: Run | Path | str, **options: Unpack[CompareOptions]) -> RunJo
 
 _COMPARABLE = (frozenset({"texts"}), frozenset({PROBE}), frozenset({"corpus", PROBE}))
 """What the runs of a comparison are made of: texts, or the command that made them."""
-
-
-class _Comparison(NamedTuple):
-    """What a comparison gives."""
-
-    runs: Sequence[tuple[str, Run]]
-    """The runs that were read, with what they are called."""
-    manifest: Mapping[str, Any]
-    tables: Mapping[str, pl.DataFrame]
-    counted: Mapping[str, str]
-    """What the record of the stage counts, and in which table."""
+_Comparison = tuple[dict[str, Any], dict[str, pl.DataFrame]]
+"""What a comparison adds to the manifest, and its tables."""
 
 
 def _write(
@@ -152,15 +143,20 @@ def _write(
 ) -> None:
     """Compare, and fill the folder."""
     with run_stage(folder, stage) as record, progress.step("comparing", None):
-        compared = work()
-        runs = [
-            {"name": name, "path": str(run.path), "command": run.manifest["command"]}
-            for name, run in compared.runs
-        ]
-        folder.manifest.update(command=command, execution={}, runs=runs, ended=None, **compared.manifest)
-        for name, table in compared.tables.items():
+        manifest, tables = work()
+        folder.manifest.update(command=command, execution={}, **manifest, ended=None)
+        for name, table in tables.items():
             folder.write(name, table)
-        record.update({key: compared.tables[name].height for key, name in compared.counted.items()})
+        counted = {"comparisons": "changes"} if stage == STAGE else dict(zip(tables, tables, strict=True))
+        record.update({key: tables[name].height for key, name in counted.items()})
+
+
+def _describe_runs(runs: Sequence[Run], names: Sequence[str]) -> list[Json]:
+    """The runs that were read, for the manifest, with what they are called."""
+    return [
+        {"name": name, "path": str(run.path), "command": run.manifest["command"]}
+        for name, run in zip(names, runs, strict=True)
+    ]
 
 
 def _compare_texts(runs: tuple[Run, ...], level: float, correction: Correction) -> _Comparison:
@@ -170,24 +166,22 @@ def _compare_texts(runs: tuple[Run, ...], level: float, correction: Correction) 
     named = {comparable_name(runs[0], spec): card for spec, card in metrics.items()}
     used = {quantity.metric for quantity in joined.quantities}
     manifest = {
+        "runs": _describe_runs(runs, joined.names),
         "name": " vs ".join(joined.names),
         "metrics": {name: card for name, card in named.items() if name in used},
         "suites": {suite: suites.get(suite) or next(iter(suites.values())) for suite in joined.paired},
         "paired": dict(joined.paired),
         "warnings": list(joined.warnings),
     }
-    tables = RunComparer(joined, level=level, correction=correction).tables()
-    named_runs = list(zip(joined.names, runs, strict=True))
-    return _Comparison(named_runs, manifest, tables, {"comparisons": "changes"})
+    return manifest, RunComparer(joined, level=level, correction=correction).tables()
 
 
 def _compare_corpus(corpus: Run, probe: Run, level: float) -> _Comparison:
     """Join the tables and correlate."""
-    runs = [(str(run.manifest["name"]), run) for run in (corpus, probe)]
-    name = " and ".join(name for name, _ in runs)
-    manifest = {"name": name, "view": probe.manifest["view"], "warnings": []}
-    tables = associate(corpus, probe, level=level)
-    return _Comparison(runs, manifest, tables, dict(zip(tables, tables, strict=True)))
+    names = [str(run.manifest["name"]) for run in (corpus, probe)]
+    runs, view = _describe_runs((corpus, probe), names), probe.manifest["view"]
+    manifest = {"runs": runs, "name": " and ".join(names), "view": view, "warnings": []}
+    return manifest, associate(corpus, probe, level=level)
 
 
 def _identity(run: Run) -> Json:
