@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evenhand.audits.mitigation_sweep import ClusteredTexts, estimate_sets
+from evenhand.audits.mitigation_sweep import estimate_sets
 from evenhand.core.protocols import Cell
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
 
@@ -24,8 +24,8 @@ class MeanLength:
 
 
 def estimate(sizes, clusters):
-    given = ClusteredTexts([Text("x" * size) for size in sizes], clusters)
-    return estimate_sets(MeanLength(), {CELL: given})[CELL]["length"]
+    rows = [(Text("x" * size), cluster) for size, cluster in zip(sizes, clusters, strict=True)]
+    return estimate_sets(MeanLength(), {CELL: rows})[CELL]["length"]
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():

@@ -1,7 +1,6 @@
 """Bias against perplexity: a stub whose words are replaced, from the sweep to the drawing."""
 
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -20,6 +19,9 @@ def run(tmp_path_factory):
         suite=["political"],
         samples=2,
         limit=36,
+        device="cpu",
+        batch=3,
+        offline=True,
         out=tmp_path_factory.mktemp("sweep") / "out",
     )
 
@@ -107,14 +109,18 @@ def test_a_sweep_without_a_bias_is_refused_before_anything_is_written(tmp_path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_metrics_and_perplexity_keep_to_the_machine_too():
-    study = prepare("stub", mode="naive", strengths=[1.0], device="cpu", batch=3, offline=True).study
-    audit = study.audit(study.conditions[0], Path()).settings.execution()
-    assert (audit.device, audit.batch, audit.offline) == ("cpu", 3, True)
+def test_metrics_and_perplexity_keep_to_the_machine_too(run):
+    for folder in (run.path / "runs").iterdir():
+        execution = Run.open(folder).manifest["execution"]
+        assert (execution["device"], execution["batch"], execution["offline"]) == ("cpu", 3, True)
 
 
 def test_strengths_may_be_text_as_on_the_command_line(tmp_path):
     prepared = prepare("stub", mode="naive", strengths="0.5, 0.1", limit=36, samples=2, out=tmp_path)
-    assert prepared.strengths == (0.1, 0.5)
+    assert [line.partition(":")[0] for line in prepared.plan().lines[:3]] == [
+        "vanilla",
+        "naive 0.1",
+        "naive 0.5",
+    ]
     with pytest.raises(InputError, match=r"--strengths is '0\.5,much'"):
         prepare("stub", mode="naive", strengths="0.5,much")

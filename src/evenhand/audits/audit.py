@@ -68,20 +68,24 @@ class AuditJob(TextRunJob):
     """Which part of the work is done here, and of how many; the others are merged later."""
     texts_stage: ClassVar[str] = STAGE
 
-    def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
-        tier = self.sample_tier
+    @property
+    def size(self) -> tuple[str, int, int]:
+        """The line of the plan that says how much is written, the number of texts, and of tokens at most."""
+        names = ", ".join(part.suite.info.name for part in self.parts)
+        tier, limits = self.sample_tier, [part.spec.max_new_tokens for part in self.parts]
         counts = [len(part.prompts[: tier.limit]) for part in self.parts]
         texts = sum(counts) * tier.samples
-        tokens = sum(
-            count * tier.samples * part.spec.max_new_tokens
-            for count, part in zip(counts, self.parts, strict=True)
-        )
+        tokens = tier.samples * sum(count * limit for count, limit in zip(counts, limits, strict=True))
+        amount = f"{sum(counts):,} prompts x {tier.samples} samples = {texts:,} texts"
+        return f"suite   {names}: {amount}, at most {tokens:,} tokens", texts, tokens
+
+    def plan(self) -> RunPlan:
+        """What will be done, before it is done."""
+        size, texts, tokens = self.size
         return RunPlan(
             title=f"audit {self.name}",
             lines=(
-                f"suite   {', '.join(part.suite.info.name for part in self.parts)}: {sum(counts):,} prompts "
-                f"x {tier.samples} samples = {texts:,} texts, at most {tokens:,} tokens",
+                size,
                 *(["part    {} of {} of these".format(*self.slice)] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
                 *run_setup.describe_mitigation(self.model.ref),

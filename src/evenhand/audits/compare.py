@@ -9,14 +9,13 @@ from typing import Any, Final, Unpack
 
 import polars as pl
 
-from evenhand.audits.analysis.run_changes import RunComparer
+from evenhand.audits.analysis.run_changes import pair_runs
 from evenhand.audits.loaded_run import (
     COMMANDS,
     PROBE,
     check_finished,
     comparable_name,
     load_run,
-    pair_runs,
     read_command,
 )
 from evenhand.audits.options import CompareOptions
@@ -161,7 +160,7 @@ def _describe_runs(runs: Sequence[Run], names: Sequence[str]) -> list[Json]:
 
 def _compare_texts(runs: tuple[Run, ...], level: float, correction: Correction) -> _Comparison:
     """Pair the runs; the first one is the reference."""
-    joined = pair_runs([load_run(run) for run in runs])
+    joined = pair_runs([load_run(run) for run in runs], level=level, correction=correction)
     metrics, suites = runs[0].manifest["metrics"], runs[0].manifest["suites"]
     named = {comparable_name(runs[0], spec): card for spec, card in metrics.items()}
     used = {quantity.metric for quantity in joined.quantities}
@@ -173,7 +172,7 @@ def _compare_texts(runs: tuple[Run, ...], level: float, correction: Correction) 
         "paired": dict(joined.paired),
         "warnings": list(joined.warnings),
     }
-    return manifest, RunComparer(joined, level=level, correction=correction).tables()
+    return manifest, joined.tables()
 
 
 def _compare_corpus(corpus: Run, probe: Run, level: float) -> _Comparison:

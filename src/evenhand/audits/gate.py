@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Unpack, get_args
 
 from evenhand.audits.analysis.quantities import Row
-from evenhand.audits.analysis.run_changes import RunComparer
-from evenhand.audits.loaded_run import check_has_comparisons, load_run, pair_runs
+from evenhand.audits.analysis.run_changes import pair_runs
+from evenhand.audits.loaded_run import check_has_comparisons, load_run
 from evenhand.audits.options import GateOptions
 from evenhand.audits.power import SampleSizePlanner
 from evenhand.audits.report.gate_formats import to_annotations, to_junit
@@ -105,8 +105,9 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
         joined = loaded = None
         if earlier is not None:
             loaded = load_run(opened)
-            joined = pair_runs([load_run(earlier if isinstance(earlier, Run) else Run.open(earlier)), loaded])
-            changes = RunComparer(joined, level=level).list_changes()
+            before = load_run(earlier if isinstance(earlier, Run) else Run.open(earlier))
+            joined = pair_runs([before, loaded], level=level)
+            changes = joined.list_changes()
         checks = check_limits(rules, opened.table("comparisons").to_dicts(), changes)
         warnings = (*joined.warnings, *reversals(checks)) if joined else ()
         if any(check.verdict == "inconclusive" for check in checks):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -24,12 +24,13 @@ from evenhand.audits.audit import AuditJob
 from evenhand.audits.audit import prepare as prepare_audit
 from evenhand.audits.parallel import map_processes
 from evenhand.audits.run_setup import SILENT_PROGRESS
+from evenhand.config import resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Cell, Metric, Model, Progress, ScoringModel, SetMetric
-from evenhand.core.records import Estimate, Execution, Request, Text, Value
+from evenhand.core.records import Estimate, Request, Text, Value
 from evenhand.core.registry import Option
 from evenhand.run_options import AuditOptions
 from evenhand.stats.results import NO_VALUES, ONE_CLUSTER
@@ -77,7 +78,7 @@ class SweepCondition:
 class MitigationSweep:
     """A model under several conditions, vanilla first."""
 
-    model: Model
+    model: Model | str
     conditions: tuple[SweepCondition, ...]
     options: AuditOptions
     """What all audits share: suites, metrics, sampling, seed."""
@@ -88,13 +89,18 @@ class MitigationSweep:
 
     def audit(self, condition: SweepCondition, folder: Path) -> AuditJob:
         """The audit of one condition."""
-        return _prepare_audit(self.model, self.options, folder, condition)
+        shared: AuditOptions = {**self.options, "out": folder / condition.folder}
+        if condition.mitigation:
+            shared["mitigate"] = condition.mitigation
+            shared["mitigation_options"] = dict(condition.options)
+        return prepare_audit(self.model, **shared)
 
     def runs(self, folder: Path, progress: Progress) -> dict[str, Run]:
         """The finished run of every condition, by name; a second start goes on where the first one ended."""
         if self.spec is None or self.jobs < 2:
             return {one.name: _run(self.audit(one, folder), progress) for one in self.conditions}
-        work = partial(_run_elsewhere, self.spec, self.options, folder)
+        # Other processes load the model by its name.
+        work = partial(_run_elsewhere, replace(self, model=self.spec), folder)
         paths = map_processes(work, self.conditions, jobs=self.jobs, progress=progress, label="conditions")
         return {one.name: Run.open(path) for one, path in zip(self.conditions, paths, strict=True)}
 
@@ -106,14 +112,10 @@ class MitigationSweep:
         For each condition, axis and output a number with its interval. The n-gram models and the prices go to
         ``folder``, where a second start finds them.
         """
-        own, options = None, self.options
+        own = None
         if source is not None and isinstance(self.model, ScoringModel):
             # Under the vanilla model itself, as it gives log-probabilities.
-            execution = Execution(
-                device=options.get("device") or "auto",
-                batch=options.get("batch"),
-                offline=bool(options.get("offline")),
-            )
+            execution = resolve_config(self.options).execution()
             own = partial(registry.create_metric, "perplexity", {"source": source}, execution)
         half = _read_texts(runs[VANILLA]).filter(~pl.col("held_out"))
         texts = {axis: half.filter(axis=axis)["text"].to_list() for axis in half["axis"].unique().sort()}
@@ -138,19 +140,9 @@ class MitigationSweep:
         return tokens / seconds if tokens else None
 
 
-def _prepare_audit(
-    model: str | Model, options: AuditOptions, folder: Path, condition: SweepCondition
-) -> AuditJob:
-    shared: AuditOptions = {**options, "out": folder / condition.folder}
-    if condition.mitigation:
-        shared["mitigate"] = condition.mitigation
-        shared["mitigation_options"] = dict(condition.options)
-    return prepare_audit(model, **shared)
-
-
-def _run_elsewhere(model: str, options: AuditOptions, folder: Path, condition: SweepCondition) -> Path:
-    """The folder of a condition's finished run, in a process that loads the model by its name."""
-    return _run(_prepare_audit(model, options, folder, condition), SILENT_PROGRESS).path
+def _run_elsewhere(sweep: MitigationSweep, folder: Path, condition: SweepCondition) -> Path:
+    """The folder of a condition's finished run."""
+    return _run(sweep.audit(condition, folder), SILENT_PROGRESS).path
 
 
 def _run(audit: AuditJob, progress: Progress) -> Run:
@@ -218,8 +210,11 @@ def _costs_of_run(
     rows: list[dict[str, object]] = []
     for axis, path in sorted(ngrams.items()):
         cells = {
-            Cell(axis, name): ClusteredTexts([Text(text) for text in of["text"]], of["cluster"].to_list())
-            for name, of in ((name, table.filter(axis=axis)) for name, table in sets.items())
+            Cell(axis, name): [
+                (Text(text), cluster)
+                for text, cluster in table.filter(axis=axis).select("text", "cluster").iter_rows()
+            ]
+            for name, table in sets.items()
         }
         metrics = {
             "ngrams": _load_ngrams(str(path), file_digest(path)),
@@ -231,7 +226,7 @@ def _costs_of_run(
                 raise InputError(
                     f"{metric.info.name!r} measures texts, not sets of texts", expected="a set metric"
                 )
-            for cell, outputs in estimate_sets(metric, cells, level=LEVEL).items():
+            for cell, outputs in estimate_sets(metric, cells).items():
                 known = {"condition": cell.group, "attribute": cell.axis, "metric": name}
                 rows += [{**known, "output": output, **asdict(item)} for output, item in outputs.items()]
     return pl.DataFrame(rows, schema=dict(COST_SCHEMA))
@@ -261,49 +256,37 @@ def _read_texts(run: Run) -> pl.DataFrame:
     return joined.with_columns((half % 2 == 1).alias("held_out")).sort("prompt_id", "sample")
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteredTexts:
-    """The texts of a set and the cluster of each; texts of one cluster are not independent."""
-
-    texts: Sequence[Text]
-    clusters: Sequence[str]
-
-    def blocks(self) -> list[list[Text]]:
-        """The set without each block of clusters in turn; clusters are dealt to blocks in order of name."""
-        names = sorted(set(self.clusters))
-        block = {name: place % BLOCKS for place, name in enumerate(names)}
-        rows = list(zip(self.texts, self.clusters, strict=True))
-        return [
-            [text for text, cluster in rows if block[cluster] != left_out]
-            for left_out in range(min(BLOCKS, len(names)))
-        ]
-
-
 def estimate_sets(
-    metric: SetMetric, cells: Mapping[Cell, ClusteredTexts], *, level: float = 0.95
+    metric: SetMetric, cells: Mapping[Cell, Sequence[tuple[Text, str]]]
 ) -> dict[Cell, dict[str, Estimate]]:
-    """For each set and output its number, with a jackknife interval over clusters.
+    """For each set of texts, each with its cluster, and each output its number, with a jackknife interval.
 
-    A bootstrap repeats texts, and repeated texts hold no new n-gram: distinct-n would come out too low.
+    Each block of clusters is left out in turn; clusters are dealt to blocks in order of name. A bootstrap
+    repeats texts, and repeated texts hold no new n-gram: distinct-n would come out too low.
     """
-    whole = metric.measure({cell: given.texts for cell, given in cells.items()})
+    whole = metric.measure({cell: [text for text, _ in rows] for cell, rows in cells.items()})
     estimates: dict[Cell, dict[str, Estimate]] = {}
-    for cell, given in cells.items():
-        n, clusters = len(given.texts), len(set(given.clusters))
-        parts = [metric.measure({cell: texts})[cell] for texts in given.blocks()] if clusters > 1 else []
+    for cell, rows in cells.items():
+        names = sorted({cluster for _, cluster in rows})
+        block = {name: place % BLOCKS for place, name in enumerate(names)}
+        parts = []
+        for left_out in range(min(BLOCKS, len(names))) if len(names) > 1 else ():
+            texts = [text for text, cluster in rows if block[cluster] != left_out]
+            parts.append(metric.measure({cell: texts})[cell])
+        known = partial(Estimate, level=LEVEL, method=METHOD, n=len(rows), n_null=0, n_clusters=len(names))
         estimates[cell] = {
-            output: _estimate(value, [part[output].value for part in parts], n, clusters, level)
+            output: _estimate(value, [part[output].value for part in parts], known)
             for output, value in whole[cell].items()
         }
     return estimates
 
 
-def _estimate(value: Value, parts: Sequence[float | None], n: int, clusters: int, level: float) -> Estimate:
+def _estimate(value: Value, parts: Sequence[float | None], estimate: Callable[..., Estimate]) -> Estimate:
     if value.value is None:
-        return Estimate(None, None, None, level, METHOD, n, 0, clusters, value.null_reason or NO_VALUES)
+        return estimate(None, None, None, null_reason=value.null_reason or NO_VALUES)
     known = np.array([part for part in parts if part is not None])
     if known.size < 2:
-        return Estimate(value.value, None, None, level, METHOD, n, 0, clusters, ONE_CLUSTER)
+        return estimate(value.value, None, None, null_reason=ONE_CLUSTER)
     error = np.sqrt((known.size - 1) / known.size * np.sum((known - known.mean()) ** 2))
-    half = float(student.ppf((1 + level) / 2, known.size - 1) * error)
-    return Estimate(value.value, value.value - half, value.value + half, level, METHOD, n, 0, clusters)
+    half = float(student.ppf((1 + LEVEL) / 2, known.size - 1) * error)
+    return estimate(value.value, value.value - half, value.value + half)

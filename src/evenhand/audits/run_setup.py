@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ class RunJob:
     sources: tuple[Run, ...] = ()
     """The runs that are read."""
     formats: tuple[str, ...] = ("html", "json")
-    """Of the report."""
+    """Of the report; none where the work writes its own."""
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
@@ -65,16 +66,17 @@ class RunJob:
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Do it, and report."""
         with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-            with run_errors(*self.sources):
+            with run_errors(*self.sources) if self.sources else nullcontext():
                 self.work(folder, progress)
             return finish_run(folder, self.formats)
 
 
 def finish_run(folder: RunFolder, formats: Sequence[str] = ("html", "json")) -> Run:
-    """The run in a folder, with its end noted and its report written."""
+    """The run in a folder, with its end noted and its report written in these formats."""
     folder.manifest["ended"] = utc_timestamp()
     folder.save_manifest()
-    render(folder.run(), formats)
+    if formats:
+        render(folder.run(), formats)
     return Run(folder.path, folder.manifest)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Unpack, cast
 
@@ -20,7 +20,7 @@ from evenhand.audits.mitigation_sweep import (
     join_distances,
 )
 from evenhand.audits.options import TradeoffOptions
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, metric_names
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, metric_names
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -35,7 +35,7 @@ from evenhand.stats.base_rates import OVERALL
 from evenhand.store.atomic_writes import replace_file, write_text
 from evenhand.store.parquet import write_parquet
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 420, 220, 60, 34
 _COLOURS = {"indirect": "#1d5bb8", "direct": "#ad4706"}
@@ -141,45 +141,27 @@ def _number(value: object, digits: int = 4) -> str:
 RUNS = "runs"
 
 
-@dataclass(frozen=True, slots=True)
-class TradeoffJob:
-    """A sweep that is ready to start."""
-
-    options: TradeoffOptions
-    study: MitigationSweep
-    strengths: tuple[float, ...]
-    source: str | None
-    """The model by name, for its own perplexity."""
-    identity: Mapping[str, Json]
-    folder: Path
-
-    def plan(self) -> RunPlan:
-        """What will be done, before it is done."""
-        audits = {one.name: self.study.audit(one, self.folder / RUNS) for one in self.study.conditions}
-        lines = (f"{name}: {audit.plan().lines[0]}" for name, audit in audits.items())
-        title = f"tradeoff {self.study.model.ref.name}"
-        return RunPlan(title, (*lines, f"folder  {self.folder}"))
-
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Audit every strength, and write ``tradeoff.parquet``, ``.md`` and ``.svg``, ``price.parquet``."""
-        name = self.study.model.ref.name
-        with RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"]) as folder:
-            command = self.options["command"] or f"evenhand tradeoff {name}"
-            folder.manifest.update(command=command, name=name, ended=None, warnings=[])
-            with run_stage(folder, "tradeoff") as record:
-                runs = self.study.runs(self.folder / RUNS, progress)
-                price = self.study.compute_costs(runs, self.folder, self.source, progress)
-                strengths = dict(zip(runs, (0.0, *self.strengths), strict=True))
-                table = tradeoff_curve(join_distances(runs), price, strengths)
-                for stem, frame in (("tradeoff", table), ("price", price)):
-                    with replace_file(self.folder / f"{stem}.parquet") as temporary:
-                        write_parquet(frame, temporary)
-                write_text(self.folder / "tradeoff.md", tradeoff_markdown(table))
-                write_text(self.folder / "tradeoff.svg", tradeoff_svg(table))
-                record["items"] = table.height
-            folder.manifest["ended"] = utc_timestamp()
-            folder.save_manifest()
-            return Run(folder.path, folder.manifest)
+def _sweep(
+    sweep: MitigationSweep,
+    strengths: Sequence[float],
+    source: str | None,
+    named: Mapping[str, str],
+    folder: RunFolder,
+    progress: Progress,
+) -> None:
+    """Audit every strength, and write ``tradeoff.parquet``, ``.md`` and ``.svg``, ``price.parquet``."""
+    folder.manifest.update(**named, ended=None, warnings=[])
+    with run_stage(folder, "tradeoff") as record:
+        runs = sweep.runs(folder.path / RUNS, progress)
+        price = sweep.compute_costs(runs, folder.path, source, progress)
+        of_run = dict(zip(runs, (0.0, *strengths), strict=True))
+        table = tradeoff_curve(join_distances(runs), price, of_run)
+        for stem, frame in (("tradeoff", table), ("price", price)):
+            with replace_file(folder.path / f"{stem}.parquet") as temporary:
+                write_parquet(frame, temporary)
+        write_text(folder.path / "tradeoff.md", tradeoff_markdown(table))
+        write_text(folder.path / "tradeoff.svg", tradeoff_svg(table))
+        record["items"] = table.height
 
 
 @checks_options
@@ -197,7 +179,7 @@ def tradeoff(
 
 
 @checks_options
-def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) -> TradeoffJob:
+def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) -> RunJob:
     """A sweep with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     mode, chosen = options["mode"], _check_strengths(options["mode"], options["strengths"])
     execution = Execution(device=options["device"], batch=options["batch"], offline=options["offline"])
@@ -206,9 +188,9 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
     shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     shared["suite"] = split_names(options["suite"]) or SUITES
     shared["metrics"] = metric_names(options["metrics"]) or METRICS
-    study = MitigationSweep(loaded, sweep_conditions(mode, chosen, mitigation_options(options)), shared)
-    audits = [study.audit(condition, Path()) for condition in study.conditions]
-    first = audits[0]
+    sweep = MitigationSweep(loaded, sweep_conditions(mode, chosen, mitigation_options(options)), shared)
+    audits = {condition.name: sweep.audit(condition, Path()) for condition in sweep.conditions}
+    first = audits[VANILLA]
     requested = {name for part in first.parts for name in part.suite.info.distances}
     if requested.isdisjoint(name.partition("=")[0] for name in first.metrics):
         suites = ", ".join(part.suite.info.name for part in first.parts)
@@ -219,11 +201,22 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
         )
     identity: dict[str, Json] = {
         "command": "tradeoff",
-        "conditions": [dict(audit.identity) for audit in audits],
+        "conditions": [dict(audit.identity) for audit in audits.values()],
         "size": [first.sample_tier.limit, first.sample_tier.samples],
     }
-    folder = Path(options["out"] or default_folder("tradeoff", loaded.ref.name, identity))
-    return TradeoffJob(options, study, chosen, model if isinstance(model, str) else None, identity, folder)
+    name, source = loaded.ref.name, model if isinstance(model, str) else None
+    folder = Path(options["out"] or default_folder("tradeoff", name, identity))
+    lines = (f"{condition}: {audit.size[0]}" for condition, audit in audits.items())
+    named = {"command": options["command"] or f"evenhand tradeoff {name}", "name": name}
+    return RunJob(
+        title=f"tradeoff {name}",
+        lines=(*lines, f"folder  {folder}"),
+        identity=identity,
+        folder=folder,
+        fresh=options["fresh"],
+        work=partial(_sweep, sweep, chosen, source, named),
+        formats=(),
+    )
 
 
 def sweep_conditions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -16,9 +16,11 @@ from evenhand.audits.analysis.group_comparison import (
     correct_rows,
     split_sides,
 )
-from evenhand.audits.analysis.quantities import Axis, Flags, Quantity, Row
-from evenhand.audits.loaded_run import PairedRuns
-from evenhand.core.records import ALL
+from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, read_axes
+from evenhand.audits.loaded_run import FILES, FinishedRun, read_axis_settings, read_command
+from evenhand.core.digests import Json, digest
+from evenhand.core.errors import InputError
+from evenhand.core.records import ALL, Prompt
 from evenhand.stats.contrasts import clustered_contrast
 from evenhand.stats.corrections import Correction
 from evenhand.stats.group_spread import rank_spreads
@@ -28,24 +30,30 @@ from evenhand.store.schemas import CHANGES, COMPARISONS, LEADERBOARD, STANDINGS
 
 @dataclass(frozen=True, slots=True)
 class RunComparer:
-    """How runs are compared; the first one is the reference."""
+    """The texts of several runs on the prompts that all have; the first run is the reference."""
 
-    runs: PairedRuns
-    level: float = 0.95
-    correction: Correction = "bh"
+    names: tuple[str, ...]
+    run: Ints
+    """For each text the number of its run."""
+    axes: tuple[Axis, ...]
+    quantities: tuple[Quantity, ...]
+    paired: Mapping[str, bool]
+    """For each suite whether its runs share their prompts."""
+    comparer: GroupComparer
+    """How the groups of each run are compared."""
+    warnings: tuple[str, ...]
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
         leaderboard, standings = self._rank_runs()
-        quantities = self.runs.quantities
         parts = [
-            (self._comparer(run), [self.runs.rows_of_run(axis, run) for axis in self.runs.axes])
-            for run in range(len(self.runs.names))
+            (replace(self.comparer, model=name), [self._rows_of_run(axis, run) for axis in self.axes])
+            for run, name in enumerate(self.names)
         ]
         # The gaps of each run are families of their own.
-        gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, quantities)]
+        gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, self.quantities)]
         return {
-            "groups": pl.concat([comparer.groups(axes, quantities) for comparer, axes in parts]),
+            "groups": pl.concat([comparer.groups(axes, self.quantities) for comparer, axes in parts]),
             "comparisons": pl.DataFrame(gaps, schema=dict(COMPARISONS)),
             "changes": pl.DataFrame(self.list_changes(), schema=dict(CHANGES)),
             "leaderboard": leaderboard,
@@ -59,31 +67,26 @@ class RunComparer:
         """
         rows = [
             row
-            for number in range(1, len(self.runs.names))
-            for axis in self.runs.axes
+            for number in range(1, len(self.names))
+            for axis in self.axes
             for row in self._compare_axis(number, axis)
         ]
-        return correct_rows(rows, self.correction)
+        return correct_rows(rows, self.comparer.correction)
 
-    def _comparer(self, number: int) -> GroupComparer:
-        return GroupComparer(
-            model=self.runs.names[number],
-            baselines=self.runs.baselines,
-            level=self.level,
-            correction=self.correction,
-            exploratory=self.runs.exploratory,
-        )
+    def _rows_of_run(self, axis: Axis, number: int) -> Axis:
+        """The rows of an axis that one run wrote."""
+        return axis.select(self.run[axis.rows] == number)
 
     def _compare_axis(self, number: int, axis: Axis) -> Iterator[Row]:
-        parts = [(self._comparer(run), self.runs.rows_of_run(axis, run)) for run in (number, 0)]
-        gaps = [comparer.compare_outputs(part, self.runs.quantities) for comparer, part in parts]
-        for quantity, new, old in zip(self.runs.quantities, *gaps, strict=True):
+        parts = [self._rows_of_run(axis, run) for run in (number, 0)]
+        gaps = [self.comparer.compare_outputs(part, self.quantities) for part in parts]
+        for quantity, new, old in zip(self.quantities, *gaps, strict=True):
             for both in zip(new, old, strict=True):
                 yield self._compare_gap(number, axis, quantity, *both)
             for code, group in enumerate(axis.groups):
                 rows = axis.codes == code
                 contrast = self._contrast(axis, quantity, [(number, rows, 1.0), (0, rows, -1.0)])
-                values = [GapSide.of(quantity, part, part.codes == code).mean for _, part in parts]
+                values = [GapSide.of(quantity, part, part.codes == code).mean for part in parts]
                 change = self._change(number, axis, quantity, "value", contrast)
                 yield change | {"group": group, "run_value": values[0], "reference_value": values[1]}
 
@@ -123,7 +126,7 @@ class RunComparer:
         self, axis: Axis, quantity: Quantity, cells: Sequence[tuple[int, Flags, float]]
     ) -> Difference:
         """The weighted sum of cell means; a cell is some rows of an axis under one run."""
-        values, run = quantity.values[axis.rows], self.runs.run[axis.rows]
+        values, run = quantity.values[axis.rows], self.run[axis.rows]
         known = ~np.isnan(values)
         chosen = [np.flatnonzero(known & (run == number) & rows) for number, rows, _ in cells]
         rows = np.concatenate(chosen)
@@ -133,12 +136,12 @@ class RunComparer:
             axis.clusters[rows],
             weights=[weight for _, _, weight in cells],
             is_share=quantity.kind == "share",
-            level=self.level,
+            level=self.comparer.level,
         )
 
     def _change(self, number: int, axis: Axis, quantity: Quantity, effect: str, contrast: Difference) -> Row:
-        run, reference = self.runs.names[number], self.runs.names[0]
-        exploratory = self._comparer(0).is_exploratory(axis, quantity)
+        run, reference = self.names[number], self.names[0]
+        exploratory = self.comparer.is_exploratory(axis, quantity)
         role = f"{'exploratory ' if exploratory else ''}{effect}s"
         return {
             "suite": axis.suite,
@@ -152,29 +155,29 @@ class RunComparer:
             "n": contrast.n_a,
             **{name: getattr(contrast, name) for name in GAP_FIELDS},
             "n_reference": contrast.n_b,
-            "paired": self.runs.paired[axis.suite],
+            "paired": self.paired[axis.suite],
             "exploratory": exploratory,
             "family": f"{axis.suite} / {run} against {reference} / {role}",
-            "correction": self.correction,
+            "correction": self.comparer.correction,
         }
 
     def _rank_runs(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The runs ranked on every axis and output, and counted over all primary ones, best first."""
-        names, comparer = self.runs.names, self._comparer(0)
+        names, comparer = self.names, self.comparer
         rows: list[Row] = []
         # How often each run's groups stand closer together than another run's; its ties; its unknown outputs.
         narrower = np.zeros((len(names), len(names)), dtype=np.int64)
         tied, null = np.zeros((2, len(names)), dtype=np.int64)
-        for axis, quantity in product(self.runs.axes, self.runs.quantities):
+        for axis, quantity in product(self.axes, self.quantities):
             values = quantity.values[axis.rows]
             known = ~np.isnan(values)
             ranking = rank_spreads(
                 values[known],
-                self.runs.run[axis.rows][known],
+                self.run[axis.rows][known],
                 axis.codes[known],
                 axis.clusters[known],
                 n_runs=len(names),
-                level=self.level,
+                level=self.comparer.level,
             )
             exploratory = comparer.is_exploratory(axis, quantity)
             rows += [
@@ -200,7 +203,7 @@ class RunComparer:
             if not ranking.gaps:
                 null += len(names) - 1
             for gap in ranking.gaps:
-                if gap.p_adjusted is not None and gap.p_adjusted <= 1 - self.level + 1e-12:
+                if gap.p_adjusted is not None and gap.p_adjusted <= 1 - self.comparer.level + 1e-12:
                     winner, loser = (gap.b, gap.a) if gap.difference > 0 else (gap.a, gap.b)
                     narrower[winner, loser] += 1
                 else:
@@ -216,3 +219,140 @@ class RunComparer:
         }
         ranked = pl.DataFrame(standings, schema=dict(STANDINGS)).sort("rank", maintain_order=True)
         return pl.DataFrame(rows, schema=dict(LEADERBOARD)), ranked
+
+
+def pair_runs(
+    loaded: Sequence[FinishedRun], *, level: float = 0.95, correction: Correction = "bh"
+) -> RunComparer:
+    """The runs joined; what they do not share is left out and listed in the warnings."""
+    names = _list_names(loaded)
+    manifest, files = loaded[0].run.manifest, all(read_command(run.run) == "score" for run in loaded)
+    if files:
+        manifest = {**manifest, "suites": {FILES: next(iter(manifest["suites"].values()))}}
+    keyed = [
+        _key_prompts(run) if files else {key: (key, run.prompts[key]) for key in run.prompts}
+        for run in loaded
+    ]
+    suites = [{prompt.suite for _, prompt in prompts.values()} for prompts in keyed]
+    common = sorted(set.intersection(*suites))
+    if not common:
+        listed = "; ".join(
+            f"{name}: {', '.join(sorted(own))}" for name, own in zip(names, suites, strict=True)
+        )
+        raise InputError(
+            f"the runs have no suite in common ({listed})",
+            expected="runs of the same suite",
+            fix="audit the models on one suite",
+        )
+    texts = pl.concat(
+        [
+            _list_texts(run.prompt_ids, prompts).with_columns(run=pl.lit(number))
+            for number, (run, prompts) in enumerate(zip(loaded, keyed, strict=True))
+        ]
+    )
+    known = texts.filter(pl.col("suite").is_in(common)).with_columns(
+        is_shared=pl.col("run").n_unique().over("key") == len(loaded)
+    )
+    known = known.with_columns(is_paired=pl.col("is_shared").any().over("suite"))
+    # Prompts of a suite that is not paired are those of their run alone.
+    kept = known.filter(pl.col("is_shared") | ~pl.col("is_paired")).with_columns(
+        id=pl.when("is_paired").then("key").otherwise(pl.format("{}:{}", "run", "key"))
+    )
+    prompts: dict[str, Prompt] = {}
+    for name, number, prompt_id, is_paired in (
+        kept.unique("id", maintain_order=True).select("id", "run", "prompt_id", "is_paired").iter_rows()
+    ):
+        prompt = keyed[number][prompt_id][1]
+        prompts[name] = prompt if is_paired else replace(prompt, cluster=f"{number}:{prompt.cluster}")
+    paired_suites = set(kept.filter("is_paired")["suite"])
+    notes = [
+        f"{suite}: the runs share no prompt, so that they are compared as they are, unpaired"
+        for suite in common
+        if suite not in paired_suites
+    ]
+    rows = [kept.filter(pl.col("run") == number)["row"].to_numpy() for number in range(len(loaded))]
+    for name, run, chosen in zip(names, loaded, rows, strict=True):
+        if lost := len(run.prompt_ids) - chosen.size:
+            notes.append(
+                f"{name}: {lost:,} of {len(run.prompt_ids):,} texts have prompts that not all runs have"
+            )
+    metrics, doubts = _find_common_metrics(loaded, names)
+    outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
+    baselines, exploratory = read_axis_settings(manifest)
+    return RunComparer(
+        names=names,
+        run=kept["run"].cast(pl.Int64).to_numpy(),
+        axes=tuple(read_axes(kept["id"].to_list(), prompts)),
+        quantities=tuple(
+            Quantity(
+                item.metric,
+                item.output,
+                item.kind,
+                np.concatenate([of_run[key].values[at] for of_run, at in zip(outputs, rows, strict=True)]),
+                item.is_primary,
+            )
+            for key, item in outputs[0].items()
+            if item.metric in metrics
+        ),
+        paired={suite: suite in paired_suites for suite in common},
+        comparer=GroupComparer(names[0], baselines, level, correction, exploratory=exploratory),
+        warnings=(*notes, *doubts),
+    )
+
+
+def _key_prompts(loaded: FinishedRun) -> dict[str, tuple[str, Prompt]]:
+    """For each prompt of a file what it says, by which files are paired, and the prompt."""
+    prompts: dict[str, tuple[str, Prompt]] = {}
+    for prompt_id, prompt in loaded.prompts.items():
+        groups: Json = [[group.axis, group.name] for group in prompt.groups]
+        # A row number pairs nothing: without a prompt column a text has no twin in another file.
+        is_row = prompt.cluster.startswith("row ") and not prompt.text and "cue" not in prompt.meta
+        own: Json = prompt.id if is_row else None
+        parts = [prompt.text, prompt.meta.get("cue"), groups, prompt.cluster, prompt.template_id, own]
+        prompts[prompt_id] = digest(parts), replace(prompt, suite=FILES)
+    return prompts
+
+
+def _list_texts(prompt_ids: Sequence[str], prompts: Mapping[str, tuple[str, Prompt]]) -> pl.DataFrame:
+    """For each text of a run its row, its prompt, by which it is paired, and its suite."""
+    named = {prompt_id: prompts[prompt_id] for prompt_id in prompt_ids}
+    rows = [(prompt_id, key, prompt.suite) for prompt_id, (key, prompt) in named.items()]
+    of_prompt = pl.DataFrame(rows, dict.fromkeys(("prompt_id", "key", "suite"), pl.String), orient="row")
+    texts = pl.DataFrame({"prompt_id": prompt_ids}, {"prompt_id": pl.String}).with_row_index("row")
+    return texts.join(of_prompt, on="prompt_id", how="left", maintain_order="left")
+
+
+def _find_common_metrics(loaded: Sequence[FinishedRun], names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The metrics that every run has in the same version, and a note on the others."""
+    common = [spec for spec in loaded[0].infos if all(spec in run.infos for run in loaded)]
+    # Two classifiers are meant to differ; two runs of one metric must not.
+    differ = all(run.is_probe for run in loaded)
+    same = [
+        spec for spec in common if differ or len({digest(run.infos[spec].identity()) for run in loaded}) == 1
+    ]
+    if not same:
+        raise InputError(
+            f"no metric is the same in all of {', '.join(names)}",
+            expected="runs with at least one metric of the same version in common",
+            fix="score them again with the same metrics",
+        )
+    doubts = [
+        f"{spec} is left out: not all runs used the same version of it" for spec in common if spec not in same
+    ]
+    others = sorted({spec for run in loaded for spec in run.infos} - set(common))
+    return same, [*doubts, *(f"{spec} is left out: not all runs have it" for spec in others)]
+
+
+def _list_names(loaded: Sequence[FinishedRun]) -> tuple[str, ...]:
+    """The runs by what they are of; a name that occurs twice is followed by its folder."""
+    names = [run.name for run in loaded]
+    own = [
+        f"{name} ({run.run.path.resolve().name})" if names.count(name) > 1 else name
+        for name, run in zip(names, loaded, strict=True)
+    ]
+    doubled = sorted({name for name in own if own.count(name) > 1})
+    if doubled:
+        raise InputError(
+            f"{doubled[0]!r} was given twice", expected="different runs", fix="name each run once"
+        )
+    return tuple(own)
