@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evenhand.audits import measurement
+from evenhand.audits import run_setup
 from evenhand.audits.audit import prepare
 from evenhand.audits.run_setup import format_duration
 from evenhand.metrics.scorer import scoring_rate_key
@@ -23,7 +23,7 @@ def _time(out: Path) -> str:
 
 def test_the_speed_of_scoring_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = count(step=4)  # every look at the clock is four seconds after the last
-    monkeypatch.setattr(measurement, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
+    monkeypatch.setattr(run_setup, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
     first = prepare(StubModel(), limit=43, samples=1, metrics="sentiment", out=tmp_path / "a")
     assert "scoring" not in _time(tmp_path / "b")
     run = first.run()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.audits.audit import prepare
-from evenhand.audits.run_setup import describe_engine, open_pool
+from evenhand.audits.ray_pool import describe_engine, open_pool
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 

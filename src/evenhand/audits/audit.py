@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Unpack
 
 from evenhand.audits import run_setup
+from evenhand.audits.analysis.group_analysis import read_stratum
 from evenhand.audits.generator import (
     STAGE,
     PromptShard,
@@ -20,9 +21,8 @@ from evenhand.audits.generator import (
     plan_shards,
     throughput_key,
 )
-from evenhand.audits.measurement import TextRunJob
-from evenhand.audits.ray_pool import PooledModel
-from evenhand.audits.run_setup import SILENT_PROGRESS, ModelSpec, RunPlan, format_duration
+from evenhand.audits.ray_pool import ModelSpec, PooledModel, describe_engine, open_pool
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, TextRunJob, format_duration
 from evenhand.config import FORWARD_PRESETS, RunConfig, resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest
@@ -89,7 +89,7 @@ class AuditJob(TextRunJob):
                 *(["part    {} of {} of these".format(*self.slice)] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
                 *run_setup.describe_mitigation(self.model.ref),
-                *run_setup.describe_engine(self.settings),
+                *describe_engine(self.settings),
                 f"time    {self._estimate(tokens, texts)}",
                 f"folder  {self.folder}",
             ),
@@ -99,13 +99,10 @@ class AuditJob(TextRunJob):
         """Write the table of generations; returns the prompts of its texts."""
         earlier = [SampleTier(**tier) for tier in folder.manifest["growth"]]
         tiers = add_tier(earlier, self.sample_tier) if earlier else (self.sample_tier,)
-        # By their place among all.
-        shards = [dict(enumerate(plan_shards(len(part.prompts), tiers))) for part in self.parts]
-        if self.slice is not None:
-            shards = [
-                _select_shards(part, planned, *self.slice)
-                for part, planned in zip(self.parts, shards, strict=True)
-            ]
+        index, of = self.slice or (1, 1)
+        shards = [
+            _select_shards(part, plan_shards(len(part.prompts), tiers), index, of) for part in self.parts
+        ]
         with run_stage(folder, STAGE) as record:
             keys: list[str] = []
             for part, numbered in zip(self.parts, shards, strict=True):
@@ -185,7 +182,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
     parts = _load_parts(suite, settings)
     spec = _model_spec(model, settings)
     with ExitStack() as stack:
-        pool = run_setup.open_pool(settings, spec)
+        pool = open_pool(settings, spec)
         plain: Model
         if pool:
             stack.callback(pool.close)
@@ -227,7 +224,6 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         own = parse_slice(options["shard"]) if options["shard"] else None
         if own is not None:
             identity["slice"] = list(own)
-        loggers = run_setup.find_loggers(options) if options["log"] or options["log_texts"] else ()
         job = AuditJob(
             name=written_by.ref.name,
             suites={part.suite.info.name: asdict(part.suite.info) for part in parts},
@@ -242,7 +238,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             folder=Path(options["out"] or default_folder("audit", written_by.ref.name, identity)),
             command=options["command"] or f"evenhand audit {settings.model}",
             open_pool=lambda: pool,
-            callbacks=(*loggers, *options["callbacks"]),
+            callbacks=run_setup.find_callbacks(options),
         )
         stack.pop_all()
         return job
@@ -296,13 +292,20 @@ def _check_comparisons(settings: RunConfig, parts: Sequence[SuitePart]) -> None:
     for group in (group for prompt in prompts for group in prompt.groups if group.axis in groups):
         groups[group.axis].add(group.name)
     run_setup.check_baselines(settings.options["baseline"], groups)
-    run_setup.check_strata(settings.options["strata"], prompts)
+    for by in settings.options["strata"]:
+        if all(read_stratum(prompt, by) is None for prompt in prompts):
+            known = {key for prompt in prompts for key in (*prompt.meta, *prompt.fills)}
+            raise InputError(
+                f"--stratum {by!r} is a property that no prompt has",
+                expected=", ".join(sorted(known | {"template"})),
+                fix="name one of these",
+            )
 
 
 def _select_shards(
-    part: SuitePart, shards: Mapping[int, PromptShard], index: int, of: int
+    part: SuitePart, shards: Sequence[PromptShard], index: int, of: int
 ) -> dict[int, PromptShard]:
-    """Every ``of``-th shard from number ``index`` on; an error where there is none."""
+    """Every ``of``-th shard from number ``index`` on, by its place among all; an error for none."""
     own = {place: shards[place] for place in range(index - 1, len(shards), of)}
     if not own:
         raise InputError(

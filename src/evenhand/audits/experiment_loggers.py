@@ -10,18 +10,18 @@ import glob
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from evenhand.audits.report.exports import list_identifiers, list_numbers
 from evenhand.audits.report.findings import describe_run
 from evenhand.audits.run_setup import Callback
-from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.errors import InputError
 from evenhand.core.options import split_names
+from evenhand.core.registry import require_library
 from evenhand.report.render_run import format_report
 from evenhand.store.run import MANIFEST, Run
 from evenhand.store.schemas import SCHEMAS, empty_table
@@ -42,7 +42,7 @@ class MlflowLogger:
     def __init__(
         self, *, experiment: str = "evenhand", tracking_uri: str | None = None, texts: bool = False
     ) -> None:
-        self._mlflow = _load_library("mlflow")
+        self._mlflow = require_library("mlflow", "--log mlflow")
         self._experiment, self._uri, self._texts = experiment, tracking_uri, texts
 
     def __call__(self, run: Run) -> None:
@@ -70,7 +70,7 @@ class WandbLogger:
     """
 
     def __init__(self, *, project: str = "evenhand", texts: bool = False) -> None:
-        self._wandb = _load_library("wandb")
+        self._wandb = require_library("wandb", "--log wandb")
         self._project, self._texts = project, texts
 
     def __call__(self, run: Run) -> None:
@@ -141,15 +141,3 @@ def _files(run: Run, folder: Path) -> list[Path]:
         for file, content in zip(report, contents.values(), strict=True):
             file.write_text(content, encoding="utf-8", errors="backslashreplace")
     return [*report, *filter(Path.exists, (run.path / f"{name}.parquet" for name in tables))]
-
-
-def _load_library(name: str) -> Any:
-    """The library, whose extra has its name."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingLibraryError(
-            f"the library {name} is not installed",
-            expected=f"an installation with the extra {name}",
-            fix=f"pip install 'evenhand[{name}]'",
-        ) from error

@@ -213,33 +213,17 @@ class TextGenerator:
 
     def _commit(self, shard: _ShardRequest, completions: Sequence[Completion], *, is_new: bool) -> None:
         """Write the shard; first, if the texts are new, to the cache, or a kill would keep them from it."""
-        if is_new:
-            keys = self._cache_keys(shard)
-            values: dict[str, Json] = {
-                keys[item.request_id, item.sample]: [
-                    item.text,
-                    item.finish,
-                    item.prompt_tokens,
-                    item.new_tokens,
-                ]
-                for item in completions
-                if item.failure is None
-            }
-            self.cache.put_many("generations", values)
-        rows = [
-            (
-                f"{item.request_id}:{item.sample}",
-                item.request_id,
-                self.model.ref.name,
-                item.sample,
-                item.text,
-                item.finish,
-                item.prompt_tokens,
-                item.new_tokens,
-                item.failure,
-            )
-            for item in completions
-        ]
+        keys = self._cache_keys(shard) if is_new else {}
+        values: dict[str, Json] = {}
+        rows = []
+        for item in completions:
+            written = (item.text, item.finish, item.prompt_tokens, item.new_tokens)
+            if is_new and item.failure is None:
+                values[keys[item.request_id, item.sample]] = list(written)
+            text_id = f"{item.request_id}:{item.sample}"
+            place = (text_id, item.request_id, self.model.ref.name, item.sample)
+            rows.append((*place, *written, item.failure))
+        self.cache.put_many("generations", values)
         self.folder.write_shard(STAGE, shard.key, pl.DataFrame(rows, schema=dict(GENERATIONS), orient="row"))
 
     def _check_completions(self, shard: _ShardRequest, answers: Iterable[Completion]) -> list[Completion]:

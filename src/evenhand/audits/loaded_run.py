@@ -37,11 +37,6 @@ class FinishedRun:
     infos: Mapping[str, MetricInfo]
 
     @property
-    def name(self) -> str:
-        """What the run is of: a model, or a file."""
-        return str(self.run.manifest["name"])
-
-    @property
     def is_probe(self) -> bool:
         """Whether the run is of a classifier: then the metric is what is compared, not what compares."""
         return read_command(self.run) == PROBE

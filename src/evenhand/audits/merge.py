@@ -14,9 +14,8 @@ import polars as pl
 
 from evenhand.audits.generator import STAGE
 from evenhand.audits.loaded_run import check_has_comparisons, parse_metric_info
-from evenhand.audits.measurement import write_findings
 from evenhand.audits.options import MergeOptions
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, find_metrics
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, find_metrics, write_findings
 from evenhand.config import settings_of
 from evenhand.core.digests import Json, canonical_json
 from evenhand.core.errors import EvenhandError, InputError, RunFolderError
@@ -97,14 +96,13 @@ def _merge(runs: Sequence[Run], folder: RunFolder, progress: Progress) -> None:
     generations = folder.run().table("generations")
     with run_stage(folder, "score") as record:
         # In the order of one run: by metric, then by text.
-        order = {spec: number for number, spec in enumerate(first["metrics"])}
-        scores = pl.concat([run.table("scores") for run in runs]).with_columns(
-            place=pl.col("metric").replace_strict(order, return_dtype=pl.Int64)
-        )
-        folder.write("scores", _sort_by(scores, "text_id", generations["id"], "place"))
+        specs, ids = list(first["metrics"]), generations["id"].unique(maintain_order=True)
+        scores = pl.concat([run.table("scores") for run in runs])
+        by_metric, by_text = pl.col("metric").cast(pl.Enum(specs)), pl.col("text_id").cast(pl.Enum(ids))
+        folder.write("scores", scores.sort(by_metric, by_text, maintain_order=True))
         record.update(_sum_counts(runs, "score"))
-    tables = pl.concat([run.table("prompts") for run in runs]).unique("id", maintain_order=True)
-    prompts = _sort_by(tables, "id", generations["prompt_id"].unique(maintain_order=True))
+    by_prompt = pl.col("id").cast(pl.Enum(generations["prompt_id"].unique(maintain_order=True)))
+    prompts = pl.concat([run.table("prompts") for run in runs]).unique("id").sort(by_prompt)
     folder.write("prompts", prompts)
     settings = settings_of(first["config"])
     infos = {spec: parse_metric_info(card) for spec, card in first["metrics"].items()}
@@ -122,13 +120,6 @@ def _merge(runs: Sequence[Run], folder: RunFolder, progress: Progress) -> None:
         texts_stage=STAGE,
         progress=progress,
     )
-
-
-def _sort_by(table: pl.DataFrame, key: str, order: pl.Series, *first: str) -> pl.DataFrame:
-    """The table in the order of its keys; ``first`` are columns that come before them and are dropped."""
-    rank = order.alias(key).to_frame().with_row_index("rank")
-    joined = table.join(rank, on=key, how="left", maintain_order="left")
-    return joined.sort(*first, "rank", maintain_order=True).drop(*first, "rank")
 
 
 def _copy_shards(runs: Sequence[Run], folder: RunFolder) -> list[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from evenhand._version import __version__
-from evenhand.audits.run_setup import ModelSpec
 from evenhand.config import RunConfig
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
@@ -22,6 +21,23 @@ from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.records import Completion, Execution, GenerationSpec, ModelRef, Request, Text
 from evenhand.core.registry import Option
 from evenhand.metrics.scorer import ScoredTexts, ScoringExecutor, score_texts
+from evenhand.report.wording import format_count
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model by name, with the mitigation it writes with."""
+
+    name: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    mitigation: str | None = None
+    mitigation_options: Mapping[str, Option] = field(default_factory=dict)
+
+    def apply_mitigation(self, model: Model) -> Model:
+        """A model with the mitigation on, where there is one."""
+        if self.mitigation is None:
+            return model
+        return registry.create_mitigation(self.mitigation, self.mitigation_options).apply(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,3 +316,26 @@ def _too_many(problem: str) -> EvenhandError:
         fix="look into Ray's logs (memory is the usual reason) and take fewer --workers or a smaller "
         "--batch; finished shards are kept",
     )
+
+
+def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool | None:
+    """The actors of a run; None where it works in this process."""
+    options = settings.options
+    if options["engine"] == "local":
+        if address := options["address"]:
+            _log.warning("the address %s is for --engine ray: the work is done on this machine", address)
+        if options["workers"]:
+            _log.warning("--workers is for --engine ray: the work is done in this process")
+        return None
+    spec = WorkerSpec(settings.execution(), model)
+    return ActorPool(spec, workers=options["workers"], address=options["address"])
+
+
+def describe_engine(settings: RunConfig) -> list[str]:
+    """What a plan says of the engine; nothing where the work is done in this process."""
+    options = settings.options
+    if options["engine"] == "local":
+        return []
+    count, place = options["workers"], options["address"] or "this machine"
+    workers = format_count(count, "worker") if count else "a worker a GPU, or a few cores each"
+    return [f"engine  {options['engine']} at {place}, {workers}"]

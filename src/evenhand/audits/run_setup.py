@@ -1,35 +1,42 @@
-"""What every run shares: its plan, its metrics and callbacks, its folder, its engine."""
+"""What runs share: plan, metrics, callbacks and folder; for texts also: score, compare, report."""
 
 from __future__ import annotations
 
-import logging
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
-from evenhand.audits.analysis.group_analysis import read_stratum
-from evenhand.audits.analysis.group_comparison import missing_baseline_error
+import polars as pl
+
+from evenhand.audits.analysis.cut_sensitivity import cut_table, distribution_table
+from evenhand.audits.analysis.example_texts import example_table, explanation_table
+from evenhand.audits.analysis.group_analysis import analyse_groups
+from evenhand.audits.analysis.group_comparison import GroupComparer, missing_baseline_error
+from evenhand.audits.analysis.quantities import read_quantities
+from evenhand.audits.loaded_run import read_axis_settings
+from evenhand.audits.ray_pool import ActorPool
 from evenhand.config import RunConfig
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import split_names
-from evenhand.core.protocols import Metric, Model, Progress, SetMetric, SilentProgress
-from evenhand.core.records import ALL, REST, ModelRef, Prompt
-from evenhand.core.registry import Option
+from evenhand.core.protocols import Metric, Progress, SetMetric, SilentProgress
+from evenhand.core.records import ALL, REST, MetricInfo, ModelRef, Prompt
+from evenhand.metrics.scorer import STAGE, MetricScorer, exclusion_table, scoring_rate_key
 from evenhand.report.render_run import render
-from evenhand.report.wording import format_count
-from evenhand.run_options import Logging
+from evenhand.run_options import Logging, RunOptions
+from evenhand.store.cache import ContentCache
+from evenhand.store.prompt_rows import write_prompt_rows
 from evenhand.store.run import Run, run_errors
-from evenhand.store.run_folder import RunFolder, utc_timestamp
+from evenhand.store.run_folder import RunFolder, run_stage, utc_timestamp
 
-if TYPE_CHECKING:
-    from evenhand.audits.ray_pool import ActorPool
-
-_log = logging.getLogger(__name__)
 SILENT_PROGRESS = SilentProgress()
+_ADVICE = {"read": "; name the words to mask with --mentions"}
+"""What a user can do about unmasked texts: the mentions of a suite's prompts are the suite's own."""
 Callback = Callable[[Run], None]
 """Called with a finished run."""
 
@@ -157,18 +164,6 @@ def check_baselines(given: Mapping[str, str], groups: Mapping[str, Collection[st
             raise missing_baseline_error(baseline, axis, sorted(groups[axis]))
 
 
-def check_strata(given: Sequence[str], prompts: Sequence[Prompt]) -> None:
-    """An error for a stratum that no prompt has."""
-    for by in given:
-        if all(read_stratum(prompt, by) is None for prompt in prompts):
-            known = {key for prompt in prompts for key in (*prompt.meta, *prompt.fills)}
-            raise InputError(
-                f"--stratum {by!r} is a property that no prompt has",
-                expected=", ".join(sorted(known | {"template"})),
-                fix="name one of these",
-            )
-
-
 def write_manifest(
     folder: RunFolder, *, command: str, name: str, settings: RunConfig, suites: Mapping[str, Json]
 ) -> None:
@@ -186,49 +181,185 @@ def write_manifest(
     folder.save_manifest()
 
 
-def find_loggers(options: Logging) -> list[Callback]:
-    """The loggers that the options name; their libraries are loaded only where there are some."""
+def find_callbacks(options: Logging) -> tuple[Callback, ...]:
+    """Those of the options, and of the loggers: their libraries are loaded only where there are some."""
+    if not (options["log"] or options["log_texts"]):
+        return tuple(options["callbacks"])
     from evenhand.audits.experiment_loggers import create_loggers
 
-    return create_loggers(options["log"], log_texts=options["log_texts"])
+    loggers = create_loggers(options["log"], log_texts=options["log_texts"])
+    return (*loggers, *options["callbacks"])
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """A model by name, with the mitigation it writes with."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRunJob(ABC):
+    """A run over texts that is ready to start: everything is checked."""
 
     name: str
-    options: Mapping[str, Option] = field(default_factory=dict)
-    mitigation: str | None = None
-    mitigation_options: Mapping[str, Option] = field(default_factory=dict)
+    """What the texts are of: a model, or a file."""
+    suites: Mapping[str, Json]
+    """As the manifest describes them."""
+    options: RunOptions
+    """Those of the call."""
+    settings: RunConfig
+    metrics: Mapping[str, Metric]
+    """The requested ones; those of an earlier run in the folder are added."""
+    identity: Mapping[str, Json]
+    folder: Path
+    command: str
+    callbacks: tuple[Callback, ...]
+    """Each is called with the finished run."""
+    open_pool: Callable[[], ActorPool | None]
+    """The actors that write and score; None where this process does."""
+    texts_stage: ClassVar[str]
+    """Where a missing text was lost: ``generate``, or ``read`` for a file."""
 
-    def apply_mitigation(self, model: Model) -> Model:
-        """A model with the mitigation on, where there is one."""
-        if self.mitigation is None:
-            return model
-        return registry.create_mitigation(self.mitigation, self.mitigation_options).apply(model)
+    @abstractmethod
+    def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
+        """Write the table of generations; returns the prompts of its texts."""
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
+        """Write what is missing, score, compare and report; resumes what an earlier run left."""
+        with ExitStack() as stack:
+            if pool := self.open_pool():
+                stack.callback(pool.close)
+            cache = stack.enter_context(closing(ContentCache()))
+            folder = stack.enter_context(
+                RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"])
+            )
+            write_manifest(
+                folder, command=self.command, name=self.name, settings=self.settings, suites=self.suites
+            )
+            prompts = self.write_texts(folder, cache, progress)
+            # Those an earlier run in this folder had are kept.
+            metrics = dict(self.metrics)
+            if earlier := [spec for spec in folder.manifest.get("metrics", {}) if spec not in metrics]:
+                metrics = {**find_metrics(earlier, self.settings), **metrics}
+            folder.write("prompts", write_prompt_rows(prompts))
+            started = time.perf_counter()
+            generations = folder.run().table("generations")
+            by_id = {prompt.id: prompt for prompt in prompts}
+            reused = self._score(folder, cache, pool, metrics, generations, by_id, progress)
+            write_findings(
+                folder,
+                self.settings,
+                {spec: metric.info for spec, metric in metrics.items()},
+                prompts,
+                explaining=metrics,
+                texts_stage=self.texts_stage,
+                progress=progress,
+            )
+            seconds = time.perf_counter() - started
+            if seconds > 1 and not reused:
+                cache.put_many("rates", {scoring_rate_key(metrics.values()): generations.height / seconds})
+            run = finish_run(folder)
+        for callback in self.callbacks:
+            callback(run)
+        return run
+
+    def _score(
+        self,
+        folder: RunFolder,
+        cache: ContentCache,
+        pool: ActorPool | None,
+        metrics: Mapping[str, Metric],
+        generations: pl.DataFrame,
+        prompts: Mapping[str, Prompt],
+        progress: Progress,
+    ) -> int:
+        """Write ``scores``; how many of them were there already."""
+        options, manifest = self.settings.options, folder.manifest
+        limits = {suite: info.get("limits", {}) for suite, info in manifest.get("suites", {}).items()}
+        # No actor can load those.
+        objects = [item.info.name for item in self.options["metrics"] or () if not isinstance(item, str)]
+        executors = pool.create_executors(metrics, self.settings, objects) if pool else {}
+        keys: list[str] = []
+        errors = reused = 0
+        with run_stage(folder, STAGE) as record:
+            for spec, metric in metrics.items():
+                name = metric.info.name
+                scorer = MetricScorer(
+                    spec,
+                    metric,
+                    folder,
+                    cache,
+                    options["mask"],
+                    options["max_failures"],
+                    {suite: groups[name] for suite, groups in limits.items() if groups.get(name) is not None},
+                    executors.get(spec),
+                )
+                tally = scorer.run(generations, prompts, progress)
+                of = f"of {tally.items:,} texts"
+                if tally.unmasked:
+                    manifest["warnings"].append(
+                        f"{spec}: {tally.unmasked:,} {of} were scored without a mask, and {spec} "
+                        f"expects group mentions to be masked{_ADVICE.get(self.texts_stage, '')}"
+                    )
+                if tally.outside:
+                    outcome = (
+                        "not scored" if scorer.has_limits else "scored all the same: read them with care"
+                    )
+                    manifest["warnings"].append(
+                        f"{spec}: {tally.outside:,} {of} are of groups {spec} was not trained for "
+                        f"and were {outcome}"
+                    )
+                keys += tally.keys
+                errors += tally.errors
+                reused += tally.reused
+            folder.join_shards("scores", STAGE, keys)
+            record.update(items=generations.height, failed=errors)
+            manifest["metrics"] = {spec: asdict(metric.info) for spec, metric in metrics.items()}
+        return reused
 
 
-def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool | None:
-    """The actors of a run; None where it works in this process."""
-    options = settings.options
-    if options["engine"] == "local":
-        if address := options["address"]:
-            _log.warning("the address %s is for --engine ray: the work is done on this machine", address)
-        if options["workers"]:
-            _log.warning("--workers is for --engine ray: the work is done in this process")
-        return None
-    from evenhand.audits.ray_pool import ActorPool, WorkerSpec
+def write_findings(
+    folder: RunFolder,
+    settings: RunConfig,
+    infos: Mapping[str, MetricInfo],
+    prompts: Sequence[Prompt],
+    *,
+    explaining: Mapping[str, Metric],
+    texts_stage: str,
+    progress: Progress,
+) -> None:
+    """Write the tables of the analysis, those that illustrate it, and ``exclusions``.
 
-    spec = WorkerSpec(settings.execution(), model)
-    return ActorPool(spec, workers=options["workers"], address=options["address"])
-
-
-def describe_engine(settings: RunConfig) -> list[str]:
-    """What a plan says of the engine; nothing where the work is done in this process."""
-    options = settings.options
-    if options["engine"] == "local":
-        return []
-    count, place = options["workers"], options["address"] or "this machine"
-    workers = format_count(count, "worker") if count else "a worker a GPU, or a few cores each"
-    return [f"engine  {options['engine']} at {place}, {workers}"]
+    ``explaining`` are the metrics that may explain a score; others of the run may be missing.
+    """
+    generations, scores = folder.run().table("generations"), folder.run().scan("scores")
+    by_id = {prompt.id: prompt for prompt in prompts}
+    with run_stage(folder, "compare") as record, progress.step("comparing", None):
+        quantities = [
+            quantity
+            for spec, info in infos.items()
+            for quantity in read_quantities(
+                spec, info, scores.filter(pl.col("metric") == spec).collect(), generations["id"]
+            )
+        ]
+        options, manifest = settings.options, folder.manifest
+        model, (baselines, exploratory) = manifest["name"], read_axis_settings(manifest)
+        comparer = GroupComparer(
+            model=model,
+            baselines=baselines,
+            level=options["level"],
+            correction=options["correction"],
+            seed=options["seed"],
+            exploratory=exploratory,
+            test=options["test"],
+        )
+        prompt_ids, suites = generations["prompt_id"].to_list(), manifest["suites"]
+        result = analyse_groups(comparer, prompt_ids, by_id, quantities, suites=suites, options=options)
+        axes, mask = result.axes, options["mask"]
+        examples = example_table(model, axes, infos, scores, generations, by_id, seed=options["seed"])
+        tables = {
+            **result.tables,
+            "examples": examples,
+            "explanations": explanation_table(explaining, examples, generations, by_id, mask=mask),
+            "distributions": distribution_table(model, axes, infos, quantities),
+            "cuts": cut_table(comparer, axes, infos, quantities, result.tables["comparisons"]),
+            "exclusions": exclusion_table(generations, scores, texts_stage=texts_stage),
+        }
+        manifest["warnings"] += result.warnings
+        record["comparisons"] = tables["comparisons"].height
+        for name, table in tables.items():
+            folder.write(name, table)

@@ -13,8 +13,8 @@ from typing import ClassVar, Protocol, Unpack, cast, runtime_checkable
 import polars as pl
 
 from evenhand.audits import run_setup
-from evenhand.audits.measurement import TextRunJob
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.audits.ray_pool import describe_engine, open_pool
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, TextRunJob
 from evenhand.config import resolve_config
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError, MissingLibraryError
@@ -155,7 +155,7 @@ class ScoreJob(TextRunJob):
                 *((f"reads   {log.summary}",) if (log := self.inputs.log) else ()),
                 f"texts   {self.inputs.table.height:,}, groups by {axes}",
                 f"metrics {', '.join(self.metrics)}",
-                *run_setup.describe_engine(self.settings),
+                *describe_engine(self.settings),
                 f"folder  {self.folder}",
             ),
         )
@@ -210,7 +210,7 @@ def score(
 @checks_options
 def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[ScoreOptions]) -> ScoreJob:
     """A scoring with everything read and checked, so that ``plan`` can be shown before ``run``."""
-    loggers = run_setup.find_loggers(options) if options["log"] or options["log_texts"] else ()
+    callbacks = run_setup.find_callbacks(options)
     if texts is None:
         fields = COLUMNS.items()
         if any(options.get(name) not in (field.default, None, []) for name, field in fields):
@@ -276,6 +276,6 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         identity=identity,
         folder=Path(options["out"] or default_folder("score", Path(name).stem, identity)),
         command=options["command"] or command,
-        open_pool=partial(run_setup.open_pool, settings),
-        callbacks=(*loggers, *options["callbacks"]),
+        open_pool=partial(open_pool, settings),
+        callbacks=callbacks,
     )

@@ -39,6 +39,8 @@ EXTRAS: Mapping[str, str] = {
         "lm-eval": "datasets",
         "inspect": "inspect_ai",
         "annotate": "sqlalchemy starlette uvicorn",
+        "mlflow": "mlflow",
+        "wandb": "wandb",
     }.items()
     for library in libraries.split()
 }

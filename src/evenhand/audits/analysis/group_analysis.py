@@ -30,7 +30,7 @@ from evenhand.core.records import ALL, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import stratified_difference
 from evenhand.stats.permutation import cluster_permutation
-from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
+from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS
 
 ALPHA = 0.05
 LEAST, MOST = 2_000, 1_000_000
@@ -79,8 +79,8 @@ def analyse_groups(
         if card.get("distances")
     }
     plain = axes = read_axes(prompt_ids, prompts)
-    warnings: list[str] = []
-    unconfirmed, reversals = list[str](), list[str]()
+    left_out: Sequence[str] = ()
+    supported: list[Row] = []
     if options["intersections"]:
         # Crossings are exploratory on every metric.
         crossed = cross_axes(plain, comparer.baselines)
@@ -91,12 +91,8 @@ def analyse_groups(
             exploratory={**comparer.exploratory, **dict.fromkeys(crossed.baselines, metrics)},
         )
         axes = [*plain, *crossed.axes]
-        warnings += crossed.left_out
-    strata = {name: empty_table(name) for name in ("strata", "strata_groups")}
-    if any(properties.values()):
-        listed = find_strata(prompt_ids, prompts, properties)
-        strata = compare_strata(comparer, plain, quantities, listed)
-        reversals = describe_reversals(strata["strata"])
+        left_out = crossed.left_out
+    strata = compare_strata(comparer, plain, quantities, find_strata(prompt_ids, prompts, properties))
     comparisons = comparer.comparisons(axes, quantities)
     if options["check"] != "none" and comparer.test == "cluster":
         supported = [
@@ -105,7 +101,6 @@ def analyse_groups(
             if not row["exploratory"] and row["p_adjusted"] is not None and row["p_adjusted"] <= ALPHA
         ]
         check_by_permutation(comparer, supported, axes, quantities, options["check"])
-        unconfirmed = describe_unconfirmed(supported)
     pairs = comparer.pairs(plain, quantities) if options["pairs"] else []
     tables = {
         "groups": comparer.groups(axes, quantities),
@@ -124,10 +119,11 @@ def analyse_groups(
             seed=comparer.seed,
             level=comparer.level,
         )
-    if comparer.test in NOT_CLUSTERED:
-        warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
-    warnings += unconfirmed + reversals
-    return AnalysisResult(tables, tuple(warnings), tuple(axes))
+    test = (
+        [f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}"] if comparer.test in NOT_CLUSTERED else []
+    )
+    warnings = (*left_out, *test, *describe_unconfirmed(supported), *describe_reversals(strata["strata"]))
+    return AnalysisResult(tables, warnings, tuple(axes))
 
 
 def check_by_permutation(
@@ -225,10 +221,8 @@ class PromptStrata:
     def parts(self, axis: Axis) -> Iterator[tuple[str, Axis]]:
         """Each stratum with the rows of the axis that lie in it; strata without any are left out."""
         codes = self.codes[axis.rows]
-        for code, name in enumerate(self.names):
-            part = axis.select(codes == code)
-            if axis.suite == self.suite and part.rows.size:
-                yield name, part
+        for code in np.unique(codes[codes != _NONE]).tolist():
+            yield self.names[code], axis.select(codes == code)
 
 
 def find_strata(
@@ -236,14 +230,15 @@ def find_strata(
 ) -> list[PromptStrata]:
     """The strata of the texts, for each suite by each property it names; fewer than two are none."""
     listed = []
-    for suite, by in ((suite, by) for suite, properties in wanted.items() for by in properties):
+    for suite, by in [(suite, by) for suite, properties in wanted.items() for by in properties]:
         of_prompt = {
             key: read_stratum(prompt, by) for key, prompt in prompts.items() if prompt.suite == suite
         }
         labels = [of_prompt.get(prompt_id) for prompt_id in prompt_ids]
         names = tuple(sorted({label for label in labels if label is not None}))
-        number = {name: code for code, name in enumerate(names)}
-        codes = np.array([_NONE if label is None else number[label] for label in labels], dtype=np.int64)
+        number: dict[str | None, int] = {None: _NONE}
+        number |= {name: code for code, name in enumerate(names)}
+        codes = np.array([number[label] for label in labels], dtype=np.int64)
         if len(names) > 1:
             listed.append(PromptStrata(suite, by, names, codes))
     return listed
@@ -263,25 +258,22 @@ def compare_strata(
     properties: Sequence[PromptStrata],
 ) -> dict[str, pl.DataFrame]:
     """The tables of groups and of gaps inside strata; gaps of each property are families of their own."""
-    groups = [
-        comparer.groups([part], quantities).with_columns(by=pl.lit(strata.by), stratum=pl.lit(name))
-        for strata, axis in product(properties, axes)
-        for name, part in strata.parts(axis)
-    ]
+    groups = [pl.DataFrame(schema=dict(STRATA_GROUPS))]
     rows: list[Row] = []
     for strata, axis in product(properties, axes):
         if axis.suite != strata.suite:
             continue
-        wholes = comparer.compare_outputs(axis, quantities)
-        parts = [(name, comparer.compare_outputs(part, quantities)) for name, part in strata.parts(axis)]
-        known = {"by": strata.by, "disagrees": False, **comparer.family(axis, f"inside {strata.by}")}
-        for place, quantity in enumerate(quantities):
-            rows += [_adjust(comparer, axis, quantity, strata, whole) for whole in wholes[place]]
-            rows += [row | known | {"stratum": name} for name, gaps in parts for row in gaps[place]]
-    return {
-        "strata": pl.DataFrame(correct_rows(rows, comparer.correction), schema=dict(STRATA)),
-        "strata_groups": pl.concat([pl.DataFrame(schema=dict(STRATA_GROUPS)), *groups]),
-    }
+        inside = {"by": strata.by, "disagrees": False, **comparer.family(axis, f"inside {strata.by}")}
+        parts = dict(strata.parts(axis))
+        gaps = {name: comparer.compare_outputs(part, quantities) for name, part in parts.items()}
+        for name, part in parts.items():
+            estimates = comparer.groups([part], quantities)
+            groups.append(estimates.with_columns(by=pl.lit(strata.by), stratum=pl.lit(name)))
+        for place, wholes in enumerate(comparer.compare_outputs(axis, quantities)):
+            rows += [_adjust(comparer, axis, quantities[place], strata, whole) for whole in wholes]
+            rows += [row | inside | {"stratum": name} for name in parts for row in gaps[name][place]]
+    corrected = pl.DataFrame(correct_rows(rows, comparer.correction), schema=dict(STRATA))
+    return {"strata": corrected, "strata_groups": pl.concat(groups)}
 
 
 def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Row) -> Row:

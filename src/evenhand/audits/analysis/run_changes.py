@@ -345,7 +345,7 @@ def _find_common_metrics(loaded: Sequence[FinishedRun], names: Sequence[str]) ->
 
 def _list_names(loaded: Sequence[FinishedRun]) -> tuple[str, ...]:
     """The runs by what they are of; a name that occurs twice is followed by its folder."""
-    names = [run.name for run in loaded]
+    names = [str(run.run.manifest["name"]) for run in loaded]
     own = [
         f"{name} ({run.run.path.resolve().name})" if names.count(name) > 1 else name
         for name, run in zip(names, loaded, strict=True)
