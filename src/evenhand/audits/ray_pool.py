@@ -106,14 +106,8 @@ _CPUS = 4
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Item:
-    """Something to be done."""
-
-    place: int
-    call: tuple[Any, ...]
-    """A method of the worker, and its arguments."""
-    losses: int = 0
+_Item = tuple[int, tuple[Any, ...]]
+"""Something to be done: its place, and a method of the worker with its arguments."""
 
 
 class _Task(NamedTuple):
@@ -138,6 +132,8 @@ class ActorPool:
             self._stack.close()
             raise
         self._actors: dict[int, Any] = {}
+        self._options: dict[str, dict[str, Option]] = {}
+        """Those of the metrics that are asked in the actors."""
         self._never_there: Counter[int] = Counter()
 
     def close(self) -> None:
@@ -155,17 +151,22 @@ class ActorPool:
         Not those that are faster than the way there, nor those that were given as objects, which an actor
         could not load.
         """
-        return {
-            spec: PooledExecutor(self, settings.metric_options(spec.partition("=")[0]))
+        self._options = {
+            spec: settings.metric_options(spec.partition("=")[0])
             for spec, metric in metrics.items()
             if not metric.info.cheap and spec not in objects
         }
+        return dict.fromkeys(self._options, self)
 
-    def call_one(self, work: str, *given: object) -> object:
+    def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
+        """What a metric says of each block, with its place, as they are done."""
+        return self.map_unordered("score", ((spec, self._options[spec], list(texts)) for texts in blocks))
+
+    def call_one(self, work: str, *given: object) -> Any:
         """What one actor answers."""
         return next(self.map_unordered(work, [given]))[1]
 
-    def map_unordered(self, work: str, items: Iterable[tuple[object, ...]]) -> Iterator[tuple[int, object]]:
+    def map_unordered(self, work: str, items: Iterable[tuple[object, ...]]) -> Iterator[tuple[int, Any]]:
         """What ``work`` gives for each item, with the item's place, as they are done.
 
         An item of a lost actor is done again by any other. Items are taken as there is room for them, and
@@ -187,7 +188,7 @@ class ActorPool:
             if task.item is not None:
                 if isinstance(answer, EvenhandError):
                     raise answer
-                yield task.item.place, answer
+                yield task.item[0], answer
 
     def _hand_out(self, waiting: _Waiting, running: dict[object, _Task]) -> None:
         for held in range(_AT_ONCE):
@@ -205,14 +206,15 @@ class ActorPool:
         if slot not in self._actors:
             self._actors[slot] = self._ray.remote(Worker).options(**self._share).remote(self._spec)
         actor = self._actors[slot]
-        call = item.call if item else ("package_version",)
+        _, call = item or (None, ("package_version",))
         running[actor.call.remote(*call)] = _Task(slot, actor, item)
 
     def _handle_loss(self, task: _Task, waiting: _Waiting, running: dict[object, _Task]) -> None:
         if task.item is not None:
-            task.item.losses += 1
-            if task.item.losses >= _LOSSES:
-                raise _too_many(f"a shard lost its worker {task.item.losses} times")
+            place = task.item[0]
+            waiting.losses[place] += 1
+            if waiting.losses[place] >= _LOSSES:
+                raise _too_many(f"a shard lost its worker {_LOSSES} times")
             waiting.ahead.appendleft(task.item)
         else:
             self._never_there[task.slot] += 1
@@ -247,16 +249,18 @@ class _Waiting:
     """Items nobody works on yet, taken from their source as they are needed."""
 
     def __init__(self, work: str, items: Iterable[tuple[object, ...]], slots: int) -> None:
-        self._source = (_Item(place, (work, *given)) for place, given in enumerate(items))
+        self._source = enumerate((work, *given) for given in items)
         self._slots = slots
         self.ahead: deque[_Item] = deque()
+        self.losses: Counter[int] = Counter()
+        """How often the item of a place has lost its actor."""
 
     def take(self, slot: int) -> _Item | None:
         """The next item that belongs to a slot; else the next of all."""
         self.ahead.extend(islice(self._source, max(0, 2 * self._slots - len(self.ahead))))
         if not self.ahead:
             return None
-        own = (item for item in self.ahead if item.place % self._slots == slot)
+        own = (item for item in self.ahead if item[0] % self._slots == slot)
         chosen = next(own, self.ahead[0])
         self.ahead.remove(chosen)
         return chosen
@@ -267,7 +271,7 @@ class PooledModel:
 
     def __init__(self, pool: ActorPool) -> None:
         self._pool = pool
-        self.ref = cast(ModelRef, pool.call_one("attribute", "ref", None))
+        self.ref: ModelRef = pool.call_one("attribute", "ref", None)
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec as the model will follow it."""
@@ -285,28 +289,13 @@ class PooledModel:
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """The completions of one shard, or of a group of them."""
-        yield from cast("list[Completion]", self._pool.call_one("generate", list(requests), spec))
+        yield from self._pool.call_one("generate", list(requests), spec)
 
     def generate_each(
         self, shards: Iterable[Sequence[Request]], spec: GenerationSpec
     ) -> Iterator[tuple[int, Sequence[Completion]]]:
         """The completions of each shard, with its place, as they are done."""
-        given = ((list(requests), spec) for requests in shards)
-        return cast("Iterator[tuple[int, Sequence[Completion]]]", self._pool.map_unordered("generate", given))
-
-
-@dataclass(frozen=True, slots=True)
-class PooledExecutor:
-    """A metric that is asked in the actors."""
-
-    pool: ActorPool
-    options: Mapping[str, Option]
-    """Those of the metric."""
-
-    def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
-        """What a metric says of each block, with its place, as they are done."""
-        given = ((spec, dict(self.options), list(texts)) for texts in blocks)
-        return cast("Iterator[tuple[int, ScoredTexts]]", self.pool.map_unordered("score", given))
+        return self._pool.map_unordered("generate", ((list(requests), spec) for requests in shards))
 
 
 def _too_many(problem: str) -> EvenhandError:
