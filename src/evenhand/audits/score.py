@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol, Unpack, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, Unpack, cast, runtime_checkable
 
 import polars as pl
 
@@ -223,15 +223,11 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
         options = {**options, **columns}
     metrics = options["metrics"]
     settings = resolve_config(options, metrics={"names": run_setup.metric_names(metrics)})
+    columns_of: Mapping[str, Any] = options
     layout = ColumnLayout(
-        text=options["text"],
         groups=_named_groups(options),
-        prompt=options["prompt"],
-        cluster=options["cluster"],
-        id=options["id"],
-        mentions=options["mentions"],
-        join_prompt=options["join_prompt"],
         strata=tuple(settings.options["strata"]),
+        **{name: columns_of[name] for name in COLUMNS if name != "group"},
     )
     # Without a named group all columns are read: a log may know its own.
     given = open_texts(texts, layout.columns() if layout.groups else None)

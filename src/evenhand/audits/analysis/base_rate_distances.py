@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.quantities import Floats, Quantity
+from evenhand.audits.analysis.quantities import Floats, Quantity, Row
 from evenhand.core.records import Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.base_rates import (
@@ -27,7 +27,6 @@ from evenhand.store.schemas import DISTANCES
 
 KIND = "kind"
 """The key of ``Prompt.meta`` that says whether a prompt names a side."""
-Row = dict[str, object]
 CHANGES: Mapping[str, pl.DataType] = {
     **dict.fromkeys(("attribute", "bias", "option"), pl.String()),
     **dict.fromkeys(("estimate", "low", "high"), pl.Float64()),

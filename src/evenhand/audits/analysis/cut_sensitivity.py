@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.audits.analysis.group_comparison import GroupComparer, correct_rows
-from evenhand.audits.analysis.quantities import Axis, Floats, Quantity
+from evenhand.audits.analysis.quantities import Axis, Floats, Quantity, Row, name_columns
 from evenhand.core.records import MetricInfo, OutputInfo
 from evenhand.store.schemas import CUTS, DISTRIBUTIONS
 
@@ -79,7 +79,7 @@ def cut_table(
     """Each group's share at every cut, and its gap to the baseline it has in ``comparisons``."""
     used = comparisons.select("suite", "axis", "baseline").unique().iter_rows()
     comparer = replace(comparer, baselines={(suite, axis): baseline for suite, axis, baseline in used})
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     left = MOST_WORK
     parts = FEW_CUTS if sum(len(axis.groups) for axis in axes) > MANY_GROUPS else CUT_GRID
     for share in find_cut_shares(infos, quantities):
@@ -98,7 +98,7 @@ def _rows(
     comparer: GroupComparer,
     axes: Sequence[Axis],
     comparisons: pl.DataFrame,
-) -> Iterator[dict[str, object]]:
+) -> Iterator[Row]:
     """The rows of a share, cut by cut; all cuts of an axis are judged together."""
     # The share at each cut, as a quantity of 0 and 1.
     values, flags = share.values.values, list[Quantity]()
@@ -123,12 +123,9 @@ def _rows(
             for group, estimate in zip(axis.groups, of_axis[place], strict=True):
                 key = (axis.suite, axis.name, group)
                 yield {
-                    "suite": axis.suite,
+                    **name_columns(axis, flags[place]),
                     "model": comparer.model,
-                    "axis": axis.name,
                     "group": group,
-                    "metric": share.values.metric,
-                    "output": share.output,
                     "cut": cut,
                     "own": cut == share.own,
                     "value": estimate.value,
@@ -168,7 +165,7 @@ def distribution_table(
 
     All groups of an output share its bins: the output's own range where it has one, else that of the values.
     """
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for quantity in quantities:
         outputs = {output.name: output for output in infos[quantity.metric].outputs}
         if quantity.kind != "mean" or not (bins := find_bins(quantity.values, outputs[quantity.output])):
@@ -182,12 +179,9 @@ def distribution_table(
                 quantiles = np.quantile(own, list(QUANTILES.values())).tolist()
                 rows.append(
                     {
-                        "suite": axis.suite,
+                        **name_columns(axis, quantity),
                         "model": model,
-                        "axis": axis.name,
                         "group": group,
-                        "metric": quantity.metric,
-                        "output": quantity.output,
                         "low": bins.low,
                         "high": bins.high,
                         "counts": bins.counts(own),

@@ -7,14 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import blake2b
 from itertools import combinations, product, starmap
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity, Row
+from evenhand.audits.analysis.quantities import Axis, Flags, Floats, Ints, Quantity, Row, name_columns
 from evenhand.audits.parallel import map_threads
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, REST, Estimate
@@ -138,7 +137,7 @@ def compare_axis(
     alike: dict[tuple[str, bytes], list[int]] = {}
     for place, quantity in enumerate(quantities):
         known = ~np.isnan(quantity.values[axis.rows])
-        mark = blake2b(known.tobytes()).digest()
+        mark = np.packbits(known).tobytes()
         alike.setdefault((quantity.kind, mark), []).append(place)
         if mark not in layouts:
             layouts[mark] = GapLayout(axis.codes[known], axis.clusters[known], len(axis.groups), against)
@@ -182,8 +181,7 @@ class GroupComparer:
         rows: list[Row] = []
         for axis in axes:
             for quantity, estimates in zip(quantities, self.estimate_groups(axis, quantities), strict=True):
-                place = {"suite": axis.suite, "model": self.model, "axis": axis.name}
-                place |= {"metric": quantity.metric, "output": quantity.output, "kind": quantity.kind}
+                place = {"model": self.model, "kind": quantity.kind, **name_columns(axis, quantity)}
                 nulls = count_nulls(axis, quantity)
                 for group, estimate, missing in zip(axis.groups, estimates, nulls, strict=True):
                     known = {"n_null": missing.total(), "nulls": _JSON.encode(missing)}
@@ -318,13 +316,10 @@ class GroupComparer:
                 delta = cliffs_delta(side.values, other.values).value
         exploratory = self.is_exploratory(axis, quantity)
         return {
-            "suite": axis.suite,
+            **name_columns(axis, quantity),
             "model": self.model,
-            "axis": axis.name,
             "group": group,
             "baseline": baseline,
-            "metric": quantity.metric,
-            "output": quantity.output,
             "effect": "difference",
             "n": gap.n_a,
             **{name: getattr(gap, name) for name in GAP_FIELDS},
@@ -333,7 +328,6 @@ class GroupComparer:
             "baseline_value": other.mean,
             "exploratory": exploratory,
             "family": f"{axis.suite} / {self.model} / {'exploratory' if exploratory else 'primary'}",
-            "correction": self.correction,
             "n_null": nulls.total(),
             "nulls": _JSON.encode(nulls),
             "ratio": ratio and ratio.value,
@@ -348,7 +342,7 @@ def correct_rows(rows: list[Row], correction: Correction) -> list[Row]:
     """The rows with their ``p`` corrected within their ``family``."""
     adjusted = correct_by_family([row["p"] for row in rows], [row["family"] for row in rows], correction)
     for row, p in zip(rows, adjusted, strict=True):
-        row |= {"p_adjusted": p.adjusted, "family_size": p.size}
+        row |= {"p_adjusted": p.adjusted, "family_size": p.size, "correction": correction}
     return rows
 
 
@@ -381,14 +375,10 @@ def omnibus_table(
         role = "exploratory omnibus" if exploratory else "omnibus"
         rows.append(
             {
-                "suite": axis.suite,
+                **name_columns(axis, quantity),
                 "model": comparer.model,
-                "axis": axis.name,
-                "metric": quantity.metric,
-                "output": quantity.output,
                 "exploratory": exploratory,
                 "family": f"{axis.suite} / {comparer.model} / {role}",
-                "correction": comparer.correction,
                 **asdict(test(values[known], axis.codes[known], axis.clusters[known])),
             }
         )

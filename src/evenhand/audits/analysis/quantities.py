@@ -66,6 +66,11 @@ class Axis:
         return replace(self, rows=self.rows[chosen], codes=self.codes[chosen], clusters=self.clusters[chosen])
 
 
+def name_columns(axis: Axis, quantity: Quantity) -> Row:
+    """The columns that say which texts and which of their numbers a row is about."""
+    return {"suite": axis.suite, "axis": axis.name, "metric": quantity.metric, "output": quantity.output}
+
+
 def read_axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[Axis]:
     """Every axis of every suite, in the order the prompts name them; a text of two groups is there twice."""
     clusters: dict[tuple[str, str], int] = {}

@@ -16,7 +16,7 @@ from evenhand.audits.analysis.group_comparison import (
     correct_rows,
     split_sides,
 )
-from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, read_axes
+from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, name_columns, read_axes
 from evenhand.audits.loaded_run import FILES, FinishedRun, read_axis_settings, read_command
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
@@ -144,13 +144,9 @@ class RunComparer:
         exploratory = self.comparer.is_exploratory(axis, quantity)
         role = f"{'exploratory ' if exploratory else ''}{effect}s"
         return {
-            "suite": axis.suite,
+            **name_columns(axis, quantity),
             "run": run,
             "reference": reference,
-            "axis": axis.name,
-            "baseline": None,
-            "metric": quantity.metric,
-            "output": quantity.output,
             "effect": effect,
             "n": contrast.n_a,
             **{name: getattr(contrast, name) for name in GAP_FIELDS},
@@ -158,7 +154,6 @@ class RunComparer:
             "paired": self.paired[axis.suite],
             "exploratory": exploratory,
             "family": f"{axis.suite} / {run} against {reference} / {role}",
-            "correction": self.comparer.correction,
         }
 
     def _rank_runs(self) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -182,10 +177,7 @@ class RunComparer:
             exploratory = comparer.is_exploratory(axis, quantity)
             rows += [
                 {
-                    "suite": axis.suite,
-                    "axis": axis.name,
-                    "metric": quantity.metric,
-                    "output": quantity.output,
+                    **name_columns(axis, quantity),
                     "run": name,
                     "rank": spread.rank,
                     "spread": spread.value,
