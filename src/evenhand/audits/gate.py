@@ -378,7 +378,7 @@ def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | Non
     growth = planner.plan_growth(asdict(check), distance=abs(size - check.rule.limit))
     if growth is None:
         return None
-    if growth.clusters is None or growth.clusters > _MOST:
+    clusters, samples = (None if factor is None or factor > _MOST else factor for factor in growth)
+    if clusters is None:
         return RequiredGrowth(None, check.n_clusters, None)
-    samples = growth.samples if growth.samples is not None and growth.samples <= _MOST else None
-    return RequiredGrowth(math.ceil(growth.clusters * check.n_clusters), check.n_clusters, samples)
+    return RequiredGrowth(math.ceil(clusters * check.n_clusters), check.n_clusters, samples)

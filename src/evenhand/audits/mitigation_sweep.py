@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -27,7 +28,6 @@ from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.config import resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import digest, file_digest
-from evenhand.core.errors import InputError
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Cell, Metric, Model, Progress, ScoringModel, SetMetric
 from evenhand.core.records import Estimate, Request, Text, Value
@@ -216,17 +216,10 @@ def _costs_of_run(
             ]
             for name, table in sets.items()
         }
-        metrics = {
-            "ngrams": _load_ngrams(str(path), file_digest(path)),
-            "diversity": registry.create_metric("diversity"),
-            **own,
-        }
+        ngrams, diversity = _load_ngrams(str(path), file_digest(path)), registry.create_metric("diversity")
+        metrics = {"ngrams": ngrams, "diversity": diversity, **own}
         for name, metric in metrics.items():
-            if not isinstance(metric, SetMetric):
-                raise InputError(
-                    f"{metric.info.name!r} measures texts, not sets of texts", expected="a set metric"
-                )
-            for cell, outputs in estimate_sets(metric, cells).items():
+            for cell, outputs in estimate_sets(cast(SetMetric, metric), cells).items():
                 known = {"condition": cell.group, "attribute": cell.axis, "metric": name}
                 rows += [{**known, "output": output, **asdict(item)} for output, item in outputs.items()]
     return pl.DataFrame(rows, schema=dict(COST_SCHEMA))

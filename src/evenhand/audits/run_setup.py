@@ -50,12 +50,9 @@ class RunPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class RunJob:
+class RunJob(RunPlan):
     """Work on finished runs that is ready to start: everything is checked."""
 
-    title: str
-    lines: tuple[str, ...]
-    """Of the plan."""
     identity: Mapping[str, Json]
     folder: Path
     fresh: bool
@@ -68,7 +65,7 @@ class RunJob:
 
     def plan(self) -> RunPlan:
         """What will be done, before it is done."""
-        return RunPlan(self.title, self.lines)
+        return self
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Do it, and report."""

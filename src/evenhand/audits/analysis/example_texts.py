@@ -58,24 +58,15 @@ def example_table(
     tables = [pl.DataFrame(schema=dict(EXAMPLES))]
     for spec, output in outputs:
         of_output = scores.filter((pl.col("metric") == spec) & (pl.col("output") == output))
-        aligned = texts.join(
-            of_output.select("text_id", "value", "label").collect(),
-            on="text_id",
-            how="left",
-            maintain_order="left",
-        )
+        scored = of_output.select("text_id", "value", "label").collect()
+        aligned = texts.join(scored, on="text_id", how="left", maintain_order="left")
         values = aligned["value"].to_numpy().astype(np.float64)
         for (axis, _, group), shuffled in zip(bars, drawn, strict=True):
             reasons, rows = _choose_examples(shuffled, values, share)
-            table = aligned[rows].with_columns(
-                pl.Series("why", reasons, dtype=pl.String),
-                suite=pl.lit(axis.suite),
-                model=pl.lit(model),
-                axis=pl.lit(axis.name),
-                group=pl.lit(group),
-                metric=pl.lit(spec),
-                output=pl.lit(output),
-            )
+            place = {"suite": axis.suite, "model": model, "axis": axis.name, "group": group}
+            place |= {"metric": spec, "output": output}
+            known = {name: pl.lit(value) for name, value in place.items()}
+            table = aligned[rows].with_columns(pl.Series("why", reasons, dtype=pl.String), **known)
             tables.append(table.select(list(EXAMPLES)))
     return pl.concat(tables)
 
