@@ -21,7 +21,7 @@ from evenhand.audits.generator import (
     plan_shards,
     throughput_key,
 )
-from evenhand.audits.ray_pool import ModelSpec, PooledModel, describe_engine, open_pool
+from evenhand.audits.ray_pool import PooledModel, WorkerSpec, describe_engine, open_pool
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, TextRunJob, format_duration
 from evenhand.config import FORWARD_PRESETS, RunConfig, resolve_config
 from evenhand.core import registry
@@ -180,7 +180,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         mitigation={"name": options["mitigate"], "options": options["mitigation_options"]},
     )
     parts = _load_parts(suite, settings)
-    spec = _model_spec(model, settings)
+    spec = _worker_spec(model, settings)
     with ExitStack() as stack:
         pool = open_pool(settings, spec)
         plain: Model
@@ -189,10 +189,10 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
             plain = PooledModel(pool)
         elif model is not None and not isinstance(model, str):
             plain = model
-        elif spec.name == replay.NAME and isinstance(suite, Suite):
+        elif spec.model == replay.NAME and isinstance(suite, Suite):
             plain = replay.of_suite(suite)
         else:
-            plain = registry.create_model(spec.name, spec.options, settings.execution())
+            plain = spec.create_model()
         if isinstance(plain, ResolvesSpec):
             # What the model does not know is refused here.
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
@@ -204,7 +204,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
                 expected="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
                 fix="use --preset bold-bert, or name the sampling without a preset",
             )
-        written_by = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
+        written_by = plain if pool else spec.apply_mitigation(plain)
         if settings.options["baseline"] or settings.options["strata"]:
             _check_comparisons(settings, parts)
         defaults = dict.fromkeys(name for part in parts for name in part.suite.info.metrics)
@@ -259,7 +259,7 @@ def _load_parts(suite: str | Sequence[str] | Suite | None, settings: RunConfig) 
     return tuple(parts)
 
 
-def _model_spec(model: str | Model | None, settings: RunConfig) -> ModelSpec:
+def _worker_spec(model: str | Model | None, settings: RunConfig) -> WorkerSpec:
     """The model by name; an error for an object that would have to travel to other machines."""
     options, engine = dict(settings.model_options), settings.options["engine"]
     if not isinstance(model, str | None) and engine != "local":
@@ -282,7 +282,8 @@ def _model_spec(model: str | Model | None, settings: RunConfig) -> ModelSpec:
         )
     if settings.model == replay.NAME:
         options.setdefault("suite", settings.suites[0])
-    return ModelSpec(settings.model, options, settings.mitigation, settings.mitigation_options)
+    named = (settings.model, options, settings.mitigation, settings.mitigation_options)
+    return WorkerSpec(settings.execution(), *named)
 
 
 def _check_comparisons(settings: RunConfig, parts: Sequence[SuitePart]) -> None:

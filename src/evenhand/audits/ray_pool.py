@@ -25,29 +25,28 @@ from evenhand.report.wording import format_count
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """A model by name, with the mitigation it writes with."""
+class WorkerSpec:
+    """What an actor loads: names and options, no objects."""
 
-    name: str
+    execution: Execution
+    model: str = ""
+    """Without a name an actor only scores."""
     options: Mapping[str, Option] = field(default_factory=dict)
     mitigation: str | None = None
+    """What the model writes with."""
     mitigation_options: Mapping[str, Option] = field(default_factory=dict)
+    folder: str = field(default_factory=lambda: str(Path.cwd()))
+    """Where relative paths begin."""
+
+    def create_model(self) -> Model:
+        """The model without its mitigation."""
+        return registry.create_model(self.model, self.options, self.execution)
 
     def apply_mitigation(self, model: Model) -> Model:
         """A model with the mitigation on, where there is one."""
         if self.mitigation is None:
             return model
         return registry.create_mitigation(self.mitigation, self.mitigation_options).apply(model)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSpec:
-    """What an actor loads: names and options, no objects."""
-
-    execution: Execution
-    model: ModelSpec | None = None
-    folder: str = field(default_factory=lambda: str(Path.cwd()))
-    """Where relative paths begin."""
 
 
 class Worker:
@@ -91,10 +90,8 @@ class Worker:
     @cached_property
     def _models(self) -> tuple[Model, Model]:
         """The model as it is, and with its mitigation."""
-        spec = self._spec.model
-        assert spec is not None
-        plain = registry.create_model(spec.name, spec.options, self._spec.execution)
-        return plain, spec.apply_mitigation(plain)
+        plain = self._spec.create_model()
+        return plain, self._spec.apply_mitigation(plain)
 
 
 _LOSSES = 3
@@ -307,7 +304,7 @@ def _too_many(problem: str) -> EvenhandError:
     )
 
 
-def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool | None:
+def open_pool(settings: RunConfig, spec: WorkerSpec | None = None) -> ActorPool | None:
     """The actors of a run; None where it works in this process."""
     options = settings.options
     if options["engine"] == "local":
@@ -316,7 +313,7 @@ def open_pool(settings: RunConfig, model: ModelSpec | None = None) -> ActorPool 
         if options["workers"]:
             _log.warning("--workers is for --engine ray: the work is done in this process")
         return None
-    spec = WorkerSpec(settings.execution(), model)
+    spec = spec or WorkerSpec(settings.execution())
     return ActorPool(spec, workers=options["workers"], address=options["address"])
 
 

@@ -133,22 +133,21 @@ def compare_axis(
 ) -> list[tuple[ContrastTests, int]]:
     """The gaps of every output of an axis, each with its place in them; ``(all)`` is judged as ``(rest)``."""
     against = None if baseline in (REST, ALL) else axis.groups.index(baseline)
-    layouts: dict[bytes, GapLayout] = {}
     alike: dict[tuple[str, bytes], list[int]] = {}
     for place, quantity in enumerate(quantities):
         known = ~np.isnan(quantity.values[axis.rows])
-        mark = np.packbits(known).tobytes()
-        alike.setdefault((quantity.kind, mark), []).append(place)
-        if mark not in layouts:
-            layouts[mark] = GapLayout(axis.codes[known], axis.clusters[known], len(axis.groups), against)
+        alike.setdefault((quantity.kind, np.packbits(known).tobytes()), []).append(place)
     # Outputs of one kind that the same texts have, as many as fit in memory together.
     most = max(1, _CELLS // max(1, axis.rows.size))
+    layouts: dict[bytes, GapLayout] = {}
     gaps: dict[int, tuple[ContrastTests, int]] = {}
     for (kind, mark), places in alike.items():
-        rows = axis.rows[~np.isnan(quantities[places[0]].values[axis.rows])]
+        known = ~np.isnan(quantities[places[0]].values[axis.rows])
+        layout = GapLayout(axis.codes[known], axis.clusters[known], len(axis.groups), against)
+        layout, rows = layouts.setdefault(mark, layout), axis.rows[known]
         for part in (places[start : start + most] for start in range(0, len(places), most)):
             values = np.stack([quantities[place].values[rows] for place in part])
-            many = compare_many_gaps(layouts[mark], values, is_share=kind == "share", level=level)
+            many = compare_many_gaps(layout, values, is_share=kind == "share", level=level)
             gaps |= {place: (many, number) for number, place in enumerate(part)}
     return [gaps[place] for place in range(len(quantities))]
 
@@ -192,18 +191,13 @@ class GroupComparer:
         """For each output the estimate of each group."""
         shares = [quantity for quantity in quantities if quantity.kind == "share"]
         means = [quantity for quantity in quantities if quantity.kind == "mean"]
-        codes = range(len(axis.groups))
+        count = len(axis.groups)
         # Draws of a bootstrap, each with a generator of its own: threads change nothing but the time.
-        drawn = iter(map_threads(lambda item: self._mean(item[0], axis, item[1]), product(means, codes)))
-        tests = iter(compare_axis(axis, shares, REST, level=self.level))
-        estimates = []
-        for quantity in quantities:
-            if quantity.kind == "share":
-                gaps, place = next(tests)
-                estimates.append(gaps.shares(place))
-            else:
-                estimates.append([next(drawn) for _ in codes])
-        return estimates
+        drawn = map_threads(lambda item: self._mean(item[0], axis, item[1]), product(means, range(count)))
+        of_means = (drawn[start : start + count] for start in range(0, len(drawn), count))
+        tests = compare_axis(axis, shares, REST, level=self.level)
+        of_shares = (gaps.shares(place) for gaps, place in tests)
+        return [next(of_shares if quantity.kind == "share" else of_means) for quantity in quantities]
 
     def comparisons(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> list[Row]:
         """The comparisons with the declared baselines, corrected by family."""

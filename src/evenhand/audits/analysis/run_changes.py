@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import attrgetter
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,9 @@ from evenhand.stats.corrections import Correction
 from evenhand.stats.group_spread import rank_spreads
 from evenhand.stats.results import Difference
 from evenhand.store.schemas import CHANGES, COMPARISONS, LEADERBOARD, STANDINGS
+
+_KEY: Callable[[Prompt], str] = attrgetter("id")
+"""By what the prompts of suites are paired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +221,16 @@ def pair_runs(
     loaded: Sequence[FinishedRun], *, level: float = 0.95, correction: Correction = "bh"
 ) -> RunComparer:
     """The runs joined; what they do not share is left out and listed in the warnings."""
-    names = _list_names(loaded)
-    manifest, files = loaded[0].run.manifest, all(read_command(run.run) == "score" for run in loaded)
-    if files:
+    names, key_of = _list_names(loaded), _KEY
+    manifest = loaded[0].run.manifest
+    if all(read_command(run.run) == "score" for run in loaded):
+        key_of = _row_key
         manifest = {**manifest, "suites": {FILES: next(iter(manifest["suites"].values()))}}
-    keyed = [
-        _key_prompts(run) if files else {key: (key, run.prompts[key]) for key in run.prompts}
-        for run in loaded
-    ]
-    suites = [{prompt.suite for _, prompt in prompts.values()} for prompts in keyed]
+        loaded = [
+            replace(run, prompts={key: replace(of, suite=FILES) for key, of in run.prompts.items()})
+            for run in loaded
+        ]
+    suites = [{prompt.suite for prompt in run.prompts.values()} for run in loaded]
     common = sorted(set.intersection(*suites))
     if not common:
         listed = "; ".join(
@@ -237,10 +242,7 @@ def pair_runs(
             fix="audit the models on one suite",
         )
     texts = pl.concat(
-        [
-            _list_texts(run.prompt_ids, prompts).with_columns(run=pl.lit(number))
-            for number, (run, prompts) in enumerate(zip(loaded, keyed, strict=True))
-        ]
+        [_list_texts(run, key_of).with_columns(run=pl.lit(number)) for number, run in enumerate(loaded)]
     )
     known = texts.filter(pl.col("suite").is_in(common)).with_columns(
         is_shared=pl.col("run").n_unique().over("key") == len(loaded)
@@ -254,7 +256,7 @@ def pair_runs(
     for name, number, prompt_id, is_paired in (
         kept.unique("id", maintain_order=True).select("id", "run", "prompt_id", "is_paired").iter_rows()
     ):
-        prompt = keyed[number][prompt_id][1]
+        prompt = loaded[number].prompts[prompt_id]
         prompts[name] = prompt if is_paired else replace(prompt, cluster=f"{number}:{prompt.cluster}")
     paired_suites = set(kept.filter("is_paired")["suite"])
     notes = [
@@ -270,19 +272,14 @@ def pair_runs(
             )
     metrics, doubts = _find_common_metrics(loaded, names)
     outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
+    parts = list(zip(outputs, rows, strict=True))
     baselines, exploratory = read_axis_settings(manifest)
     return RunComparer(
         names=names,
         run=kept["run"].cast(pl.Int64).to_numpy(),
         axes=tuple(read_axes(kept["id"].to_list(), prompts)),
         quantities=tuple(
-            Quantity(
-                item.metric,
-                item.output,
-                item.kind,
-                np.concatenate([of_run[key].values[at] for of_run, at in zip(outputs, rows, strict=True)]),
-                item.is_primary,
-            )
+            replace(item, values=np.concatenate([of[key].values[at] for of, at in parts]), reasons=())
             for key, item in outputs[0].items()
             if item.metric in metrics
         ),
@@ -292,25 +289,21 @@ def pair_runs(
     )
 
 
-def _key_prompts(loaded: FinishedRun) -> dict[str, tuple[str, Prompt]]:
-    """For each prompt of a file what it says, by which files are paired, and the prompt."""
-    prompts: dict[str, tuple[str, Prompt]] = {}
-    for prompt_id, prompt in loaded.prompts.items():
-        groups: Json = [[group.axis, group.name] for group in prompt.groups]
-        # A row number pairs nothing: without a prompt column a text has no twin in another file.
-        is_row = prompt.cluster.startswith("row ") and not prompt.text and "cue" not in prompt.meta
-        own: Json = prompt.id if is_row else None
-        parts = [prompt.text, prompt.meta.get("cue"), groups, prompt.cluster, prompt.template_id, own]
-        prompts[prompt_id] = digest(parts), replace(prompt, suite=FILES)
-    return prompts
+def _row_key(prompt: Prompt) -> str:
+    """What a prompt of a file says, by which files are paired."""
+    groups: Json = [[group.axis, group.name] for group in prompt.groups]
+    # A row number pairs nothing: without a prompt column a text has no twin in another file.
+    is_row = prompt.cluster.startswith("row ") and not prompt.text and "cue" not in prompt.meta
+    own: Json = prompt.id if is_row else None
+    return digest([prompt.text, prompt.meta.get("cue"), groups, prompt.cluster, prompt.template_id, own])
 
 
-def _list_texts(prompt_ids: Sequence[str], prompts: Mapping[str, tuple[str, Prompt]]) -> pl.DataFrame:
+def _list_texts(run: FinishedRun, key_of: Callable[[Prompt], str]) -> pl.DataFrame:
     """For each text of a run its row, its prompt, by which it is paired, and its suite."""
-    named = {prompt_id: prompts[prompt_id] for prompt_id in prompt_ids}
-    rows = [(prompt_id, key, prompt.suite) for prompt_id, (key, prompt) in named.items()]
+    prompts = [run.prompts[prompt_id] for prompt_id in dict.fromkeys(run.prompt_ids)]
+    rows = [(prompt.id, key_of(prompt), prompt.suite) for prompt in prompts]
     of_prompt = pl.DataFrame(rows, dict.fromkeys(("prompt_id", "key", "suite"), pl.String), orient="row")
-    texts = pl.DataFrame({"prompt_id": prompt_ids}, {"prompt_id": pl.String}).with_row_index("row")
+    texts = pl.DataFrame({"prompt_id": run.prompt_ids}, {"prompt_id": pl.String}).with_row_index("row")
     return texts.join(of_prompt, on="prompt_id", how="left", maintain_order="left")
 
 
