@@ -28,14 +28,7 @@ from evenhand.core import registry
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, split_names
-from evenhand.core.protocols import (
-    EstimatesThroughput,
-    Model,
-    Progress,
-    ResolvesSpec,
-    ServerInfo,
-    Suite,
-)
+from evenhand.core.protocols import EstimatesThroughput, Model, Progress, ResolvesSpec, ServerInfo, Suite
 from evenhand.core.records import GenerationSpec, Prompt
 from evenhand.metrics.scorer import scoring_rate_key
 from evenhand.models import replay

@@ -190,10 +190,8 @@ def _identity(run: Run) -> Json:
         spec: [card["version"], card["weights"], card["options"]]
         for spec, card in manifest["metrics"].items()
     }
-    return {
-        "name": manifest["name"],
-        "digest": digest([manifest["identity"], manifest["growth"], metrics]),
-    }
+    measured = digest([manifest["identity"], manifest["growth"], metrics])
+    return {"name": manifest["name"], "digest": measured}
 
 
 def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.DataFrame]:

@@ -216,8 +216,8 @@ def _costs_of_run(
             ]
             for name, table in sets.items()
         }
-        ngrams, diversity = _load_ngrams(str(path), file_digest(path)), registry.create_metric("diversity")
-        metrics = {"ngrams": ngrams, "diversity": diversity, **own}
+        surprise, diversity = _load_ngrams(str(path), file_digest(path)), registry.create_metric("diversity")
+        metrics = {"ngrams": surprise, "diversity": diversity, **own}
         for name, metric in metrics.items():
             for cell, outputs in estimate_sets(cast(SetMetric, metric), cells).items():
                 known = {"condition": cell.group, "attribute": cell.axis, "metric": name}

@@ -16,12 +16,7 @@ import polars as pl
 from evenhand.audits.analysis.quantities import Floats, Quantity, Row
 from evenhand.core.records import Prompt
 from evenhand.core.seeds import make_generator
-from evenhand.stats.base_rates import (
-    OVERALL,
-    SideTexts,
-    base_rate_distances,
-    bias_change,
-)
+from evenhand.stats.base_rates import OVERALL, SideTexts, base_rate_distances, bias_change
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.store.schemas import DISTANCES
 
