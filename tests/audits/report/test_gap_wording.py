@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from tests.report.realistic import comparison, group_row, null_comparison, small_run
 
-from evenhand.audits.report.findings import find_gaps
-from evenhand.audits.report.gap_wording import Gap
+from evenhand.audits.report.findings import Gap, find_gaps
 
 
 def only(folder: Path, row: dict[str, object], kind: str = "share") -> Gap:

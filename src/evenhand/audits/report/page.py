@@ -11,8 +11,15 @@ import polars as pl
 from evenhand.audits.report import side_tables
 from evenhand.audits.report.embedded_texts import embed_texts
 from evenhand.audits.report.figures import ChartFigure, build_figures
-from evenhand.audits.report.findings import CORRECTIONS, Findings, find_gaps, list_caveats
-from evenhand.audits.report.gap_wording import STANDING_WORDS, Gap, GapStanding
+from evenhand.audits.report.findings import (
+    CORRECTIONS,
+    STANDING_WORDS,
+    Findings,
+    Gap,
+    GapStanding,
+    find_gaps,
+    list_caveats,
+)
 from evenhand.audits.report.provenance import build_cards, describe_question, list_run_facts
 from evenhand.core.digests import Json
 from evenhand.report import document as doc
@@ -57,18 +64,7 @@ _MEANINGS: Mapping[GapStanding, str] = {
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings, (question, details) = find_gaps(run), describe_question(run)
-    level, leans, warnings, beside = format_level(run), "", list[str](), list[doc.Section]()
-    rows = {
-        name: run.scan(name).select(pl.len()).collect().item() for name in ("distances", "strata", "pairs")
-    }
-    if rows["distances"]:
-        leans = side_tables.describe_distances(run)
-        beside.append(side_tables.build_distances(run))
-    if rows["strata"]:
-        strata, warnings = side_tables.build_strata(run, findings, level)
-        beside.append(strata)
-    if rows["pairs"]:
-        beside.append(side_tables.build_pairs(run, findings, level))
+    strata, warnings = side_tables.build_strata(run, findings)
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
     tally = doc.count_verdicts(
@@ -82,7 +78,7 @@ def build_report(run: Run) -> doc.Report:
         verdicts=[findings.verdict],
         headline=findings.headline,
         opening=(
-            doc.Text(leans, "", "terminal"),
+            doc.Text(side_tables.describe_distances(run), "", "terminal"),
             doc.Cards(cards, "Largest gaps"),
             doc.Text("" if cards else findings.details, "seen", "html"),
             doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
@@ -94,7 +90,9 @@ def build_report(run: Run) -> doc.Report:
             _omnibus(run, findings),
             side_tables.build_overview(run, findings),
             *_explore(run, findings),
-            *beside,
+            side_tables.build_distances(run),
+            strata,
+            side_tables.build_pairs(run, findings),
             _exclusions(run),
         ),
         caveats=caveats,
@@ -199,7 +197,7 @@ def _omnibus(run: Run, findings: Findings) -> doc.Section:
     table = run.table("omnibus").filter(~pl.col("exploratory")).sort("p_adjusted", nulls_last=True)
     columns: dict[doc.Column | str, doc.Show] = {
         "Axis": lambda row: format_name(row["axis"]),
-        "Measure": lambda row: findings.measures[row["metric"], row["output"]].full_title,
+        "Measure": lambda row: findings.measure(row).full_title,
         "#Adjusted p": lambda row: (
             (row["null_reason"] or "") if row["p"] is None else format_p(row["p_adjusted"])
         ),

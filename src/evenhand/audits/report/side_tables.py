@@ -9,13 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.audits.report.findings import Findings
-from evenhand.audits.report.gap_wording import Gap, OmnibusAnswer, OverallKey, read_omnibus
+from evenhand.audits.report.findings import Findings, Gap, OmnibusAnswer, OverallKey, read_omnibus
 from evenhand.audits.report.measures import Measure
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
 from evenhand.report.json_tables import GAP_KEY, null_non_finite
-from evenhand.report.manifest import read_mapping, read_objects, read_texts
+from evenhand.report.manifest import format_level, read_mapping, read_objects, read_texts
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, tint, tint_legend
 from evenhand.report.wording import format_baseline, format_name, format_p
 from evenhand.stats.base_rates import FEW_KEYWORDS, OVERALL
@@ -94,7 +93,7 @@ def _overview_rows(
         groups.setdefault(gap.comparison.group, {})[gap.measure] = gap
     source, rows = (gaps[0].comparison.suite, gaps[0].comparison.model), []
     for (axis, _), groups in axes.items():
-        baseline = next(iter(next(iter(groups.values())).values())).short_baseline
+        baseline = format_baseline(next(iter(next(iter(groups.values())).values())).baseline_group)
         heading = [doc.Cell(format_name(axis), note=f"against {baseline}")]
         known = [answers.get((*source, axis, measure.metric, measure.output)) for measure in measures]
         if any(known):
@@ -119,7 +118,7 @@ def _overview_rows(
     return rows
 
 
-def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section, list[str]]:
+def build_strata(run: Run, findings: Findings) -> tuple[doc.Section, list[str]]:
     """The gaps inside strata, contradicted ones first, and a warning for each of these."""
     estimate, key = pl.col("estimate"), [*GAP_KEY, "by"]
     compared, strata = (
@@ -134,57 +133,43 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section,
         .join(ends, on=key, how="left", nulls_equal=True, maintain_order="left")
         .sort(~pl.col("disagrees"), maintain_order=True)
     )
-    rows, warnings = [], []
-    for row in adjusted.iter_rows(named=True):
-        measure = findings.measures[row["metric"], row["output"]]
-        if not (row["disagrees"] or measure.primary):
-            continue
-        group, by = format_name(row["group"]), format_name(row["by"])
-        against = f"against {format_baseline(row['baseline'], row['axis'])}"
-        before, after = (measure.gap(row[gap], signed=True) for gap in ("whole", "estimate"))
-        if row["disagrees"]:
-            warnings.append(
-                f"{group} {against}, {measure.full_title}: over all texts the gap is "
-                f"{before}{measure.unit}, but with the same mix of {by} on both sides it is "
-                f"{after}{measure.unit}. The mix of {by} causes the gap, not the group."
-            )
-        rows.append(
-            (
-                doc.Cell(group, note=against),
-                doc.Cell(measure.full_title, tags=("points the other way",) * row["disagrees"]),
-                *(by, before, measure.cell(row["estimate"]), measure.interval(row["low"], row["high"])),
-                *(format_p(row["p_adjusted"]), measure.interval(row["least"], row["most"])),
-            )
+    measure = findings.measure
+    rows = [row for row in adjusted.to_dicts() if row["disagrees"] or measure(row).primary]
+    warnings = []
+    for row in filter(itemgetter("disagrees"), rows):
+        group, by, its = format_name(row["group"]), format_name(row["by"]), measure(row)
+        before, after = (f"{its.gap(row[gap], signed=True)}{its.unit}" for gap in ("whole", "estimate"))
+        warnings.append(
+            f"{group} {_against(row)}, {its.full_title}: over all texts the gap is {before}, but with the "
+            f"same mix of {by} on both sides it is {after}. The mix of {by} causes the gap, not the group."
         )
     lede = (
         "Each gap again with the same mix of strata on both sides. If that gap has the opposite sign, the "
         "mix causes the gap over all texts (Simpson’s paradox). All of this is exploratory."
     )
-    columns: Sequence[doc.Column | str] = (
-        *("Group", "Measure", "Strata", "#Over all", "#Same mix", doc.interval_column(level), "#Adjusted p"),
-        doc.Column("Inside, least to most", "num", can_sort=False),
-    )
-    section = doc.table_section(
-        "strata",
-        "Inside strata",
-        lede,
-        rows,
-        {column: itemgetter(place) for place, column in enumerate(columns)},
-        source="strata",
-        nav="Strata",
-        style="beside",
-        formats="html",
-    )
-    return section, warnings
+    columns: dict[doc.Column | str, doc.Show] = {
+        "Group": lambda row: doc.Cell(format_name(row["group"]), note=_against(row)),
+        "Measure": lambda row: doc.Cell(
+            measure(row).full_title, tags=("points the other way",) * row["disagrees"]
+        ),
+        "Strata": lambda row: format_name(row["by"]),
+        "#Over all": lambda row: measure(row).gap(row["whole"], signed=True),
+        "#Same mix": lambda row: measure(row).cell(row["estimate"]),
+        doc.interval_column(format_level(run)): lambda row: measure(row).interval(row["low"], row["high"]),
+        "#Adjusted p": lambda row: format_p(row["p_adjusted"]),
+        doc.Column("Inside, least to most", "num", can_sort=False): lambda row: measure(row).interval(
+            row["least"], row["most"]
+        ),
+    }
+    look = {"source": "strata", "style": "beside", "formats": "html"}
+    return doc.table_section("strata", "Inside strata", lede, rows, columns, nav="Strata", **look), warnings
 
 
-def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
+def build_pairs(run: Run, findings: Findings) -> doc.Section:
     """The pairs of groups whose gap is larger than chance, by p."""
     table = null_non_finite(run.table("pairs"))
+    measure = findings.measure
     clear = table.filter(pl.col("p_adjusted") <= ALPHA).sort("p_adjusted", maintain_order=True)
-
-    def measure(row: Values) -> Measure:
-        return findings.measures[row["metric"], row["output"]]
 
     def way(row: Values) -> str:
         return "higher" if (row["estimate"] or 0) > 0 else "lower"
@@ -197,7 +182,7 @@ def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
         doc.Column("Gap", "num", name="gap"): lambda row: measure(row).cell(
             row["estimate"] or 0.0, arrow=way(row)
         ),
-        doc.interval_column(level): lambda row: measure(row).interval(row["low"], row["high"]),
+        doc.interval_column(format_level(run)): lambda row: measure(row).interval(row["low"], row["high"]),
         "#Adjusted p": lambda row: format_p(row["p_adjusted"]),
     }
     return doc.table_section(
@@ -213,6 +198,10 @@ def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
         style="beside",
         formats="html",
     )
+
+
+def _against(row: Values) -> str:
+    return f"against {format_baseline(row['baseline'], row['axis'])}"
 
 
 def build_distances(run: Run) -> doc.Section:
