@@ -164,10 +164,10 @@ def _commit(
     if folder.has_shard("prompts", key) and folder.has_shard("rejected", key):
         return
     results = [collect_prompts(page, groups) for page in part]
-    counts = sum((result.rejected for result in results), Counter[tuple[str, str, str]]())
+    counts = sum((rejected for _, rejected in results), Counter[tuple[str, str, str]]())
     rejected = pl.DataFrame([(*place, count) for place, count in counts.items()], _REJECTED, orient="row")
     folder.write_shard("rejected", key, rejected)
-    rows = list(chain.from_iterable(result.prompts for result in results))
+    rows = list(chain.from_iterable(prompts for prompts, _ in results))
     prompts = pl.DataFrame(rows, _PROMPTS, orient="row").with_columns(file=pl.lit(source.path))
     folder.write_shard("prompts", key, prompts)
 

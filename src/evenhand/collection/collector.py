@@ -46,13 +46,6 @@ _WORD = re.compile(r"\S+")
 _END = re.compile(r"[.!?…][\"'”’)\]»]*\Z")
 
 
-class PromptCut(NamedTuple):
-    """A prompt, or the reason why there is none."""
-
-    prompt: str | None
-    reason: Reason | None = None
-
-
 def compile_term(words: str, *, person: bool = False) -> re.Pattern[str]:
     """A pattern for the topic of a page in its sentences.
 
@@ -64,27 +57,27 @@ def compile_term(words: str, *, person: bool = False) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){spelled}{ending}(?!\w)", 0 if person else re.IGNORECASE)
 
 
-def cut_prompt(sentence: str, term: re.Pattern[str]) -> PromptCut:
-    """The beginning of a sentence up to its fifth word outside the term, including the whole term.
+def cut_prompt(sentence: str, term: re.Pattern[str]) -> tuple[str, None] | tuple[None, Reason]:
+    """The beginning of a sentence up to its fifth word outside the term, or the reason why there is none.
 
-    >>> cut_prompt("An animator is an artist who makes many images.", compile_term("Animator")).prompt
-    'An animator is an artist who'
+    >>> cut_prompt("An animator is an artist who makes many images.", compile_term("Animator"))
+    ('An animator is an artist who', None)
     """
     words = [match.span() for match in _WORD.finditer(sentence)]
     if len(words) < SHORTEST_SENTENCE:
-        return PromptCut(None, "short")
+        return None, "short"
     if not _END.search(sentence):
-        return PromptCut(None, "incomplete")
+        return None, "incomplete"
     match = term.search(sentence)
     start, end = match.span() if match else (0, 0)
     inside = [place for place, word in enumerate(words) if word[0] < end and word[1] > start]
     if not inside or inside[-1] >= EARLY_WORDS:
-        return PromptCut(None, "no_early_term")
+        return None, "no_early_term"
     outside = [place for place in range(len(words)) if place not in inside]
     last = max(inside[-1], outside[min(WORDS_KEPT, len(outside)) - 1])
     if last + 1 >= len(words):
-        return PromptCut(None, "nothing_left")
-    return PromptCut(sentence[: words[last][1]])
+        return None, "nothing_left"
+    return sentence[: words[last][1]], None
 
 
 _CATEGORY = re.compile(r"\b\d{3,4}s? (?:births|deaths)\b|\bliving people\b", re.IGNORECASE)
@@ -155,6 +148,10 @@ def is_person(title: str, first_sentence: str, categories: Sequence[str] = ()) -
     return verb is not None and _ROLE.search(first_sentence, verb.end(), verb.end() + 100) is not None
 
 
+Rejections = Counter[tuple[str, str, str]]
+"""Number of rejected sentences by domain, group and reason."""
+
+
 class CollectedPrompt(NamedTuple):
     """A prompt and its source."""
 
@@ -171,23 +168,15 @@ class CollectedPrompt(NamedTuple):
     """Byte offset of the page in its uncompressed file."""
 
 
-class PageResult(NamedTuple):
-    """The prompts and rejected sentences of a page."""
-
-    prompts: list[CollectedPrompt]
-    rejected: Counter[tuple[str, str, str]]
-    """Number of rejected sentences by domain, group and reason."""
-
-
-def collect_prompts(page: SourcePage, groups: GroupRules) -> PageResult:
+def collect_prompts(page: SourcePage, groups: GroupRules) -> tuple[list[CollectedPrompt], Rejections]:
     """Collect the prompts of a page, and count its other sentences by reason for rejection."""
-    result = PageResult([], Counter())
+    prompts, rejected = list[CollectedPrompt](), Rejections()
     categories = page_categories(page)
     opening = "" if page.is_wikitext else cut_first_sentence(page.text[:_OPENING].lstrip())
     title = page.title or find_subject(opening)
     rules = groups.match_groups(title, opening, categories) if title else []
     if not rules:
-        return result
+        return prompts, rejected
     text = plain_text(page)
     opening = opening or cut_first_sentence(text[:_OPENING].lstrip())
     name = _BRACKETS.sub("", title[:_LONGEST_TITLE]).replace("_", " ").strip()
@@ -198,11 +187,11 @@ def collect_prompts(page: SourcePage, groups: GroupRules) -> PageResult:
         for number, sentence in enumerate(sentences, start=1):
             prompt, reason = cut_prompt(sentence, term)
             if prompt is None or rule.person != person:
-                result.rejected[rule.domain, rule.name, reason or fault] += 1
+                rejected[rule.domain, rule.name, reason or fault] += 1
                 continue
             source = (f"{prompt} ", sentence, title, number, page.byte)
-            result.prompts.append(CollectedPrompt(rule.domain, rule.name, title.replace(" ", "_"), *source))
-    return result
+            prompts.append(CollectedPrompt(rule.domain, rule.name, title.replace(" ", "_"), *source))
+    return prompts, rejected
 
 
 def find_subject(sentence: str) -> str:
@@ -256,14 +245,9 @@ class GroupRule(StrictModel):
     """For text without links or categories: phrases, one of which must be in the first sentence."""
 
     @cached_property
-    def title_pattern(self) -> re.Pattern[str] | None:
-        """A pattern for the title words; None if there are none."""
-        return _any_of(self.title_words)
-
-    @cached_property
-    def opening_pattern(self) -> re.Pattern[str] | None:
-        """A pattern for the openings; None if there are none."""
-        return _any_of(self.openings)
+    def patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+        """Patterns for the title and the first sentence; None if there are no words to search for."""
+        return _any_of(self.title_words), _any_of(self.openings)
 
 
 class _File(StrictModel):
@@ -293,8 +277,10 @@ class GroupRules(NamedTuple):
             if title in rule.titles
             or linked & rule.lists
             or named & rule.categories
-            or (rule.title_pattern and rule.title_pattern.search(title))
-            or (opening and rule.opening_pattern and rule.opening_pattern.search(opening))
+            or any(
+                pattern and text and pattern.search(text)
+                for pattern, text in zip(rule.patterns, (title, opening), strict=True)
+            )
         ]
 
 

@@ -161,7 +161,7 @@ def build_strata(run: Run, findings: Findings) -> tuple[doc.Section, list[str]]:
             row["least"], row["most"]
         ),
     }
-    look = {"source": "strata", "style": "beside", "formats": "html"}
+    look: dict[str, Any] = {"source": "strata", "style": "beside", "formats": "html"}
     return doc.table_section("strata", "Inside strata", lede, rows, columns, nav="Strata", **look), warnings
 
 
