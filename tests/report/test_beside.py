@@ -122,11 +122,11 @@ def test_pairs_that_differ_are_listed(tmp_path: Path) -> None:
 def test_a_gap_that_its_check_doubts_is_no_headline(tmp_path: Path) -> None:
     rows = [comparison(estimate=0.3, check="disagrees"), comparison(group="Asian_Americans", check="agrees")]
     found = find_gaps(small_run(tmp_path, rows, [group_row()]))
-    assert found.largest[0].is_doubted
+    assert found.by_standing["supported"][0].is_doubted
     assert found.confirmed_gaps[0].group == "Asian Americans"
     assert found.headline.endswith("after correction, 1 of them contradicted by the permutation check")
     assert "the largest that no check contradicts is Asian Americans" in found.verdict
-    assert found.largest[0].evidence.endswith("the permutation check disagrees")
+    assert found.by_standing["supported"][0].evidence.endswith("the permutation check disagrees")
 
 
 def _words(text: str, words: list[tuple[int, int, float]], output: str = "compound") -> dict[str, object]:

@@ -162,17 +162,6 @@ class ChangeLine(TableRow):
         reach = f"; it had to reach {least}{unit} to be detected" if least else ""
         return f"{what}: the change may be anywhere from {self.interval}{unit}{reach}"
 
-    @property
-    def order(self) -> tuple[bool, int, bool, float, str, str, str]:
-        """Sort key: the corrected family, then larger than chance, then the largest part of the range.
-
-        What has no range comes after what has one: its size is of another kind.
-        """
-        rank = 0 if self.verdict in BEYOND else 1 if self.verdict == INCONCLUSIVE else 2
-        size = abs(self.value("estimate") or 0) / (self.measure.span or 1)
-        names = (self.what, self.measure.full_title, self.text("run"))
-        return bool(self.row["exploratory"]), rank, self.measure.span is None, -size, *names
-
     def draw(self, scale: AxisScale) -> Markup:
         """Its value in the reference and in the run, against zero."""
         if not self.ends:
@@ -190,8 +179,16 @@ def build_lines(
     rows: Iterable[Mapping[str, Any]], known: Mapping[MeasureKey, Measure], effect: str
 ) -> list[ChangeLine]:
     """The changes of gaps or of values: the corrected family, larger than chance, and largest first."""
-    lines = [ChangeLine(row, known[row["metric"], row["output"]]) for row in rows]
-    return sorted((line for line in lines if line.row["effect"] == effect), key=lambda line: line.order)
+    lines = [ChangeLine(row, known[row["metric"], row["output"]]) for row in rows if row["effect"] == effect]
+
+    def rank(line: ChangeLine) -> tuple[bool, int, bool, float, str, str, str]:
+        standing = 0 if line.verdict in BEYOND else 1 if line.verdict == INCONCLUSIVE else 2
+        # What has no range comes after what has one: its size is of another kind.
+        size = abs(line.value("estimate") or 0) / (line.measure.span or 1)
+        names = (line.what, line.measure.full_title, line.text("run"))
+        return bool(line.row["exploratory"]), standing, line.measure.span is None, -size, *names
+
+    return sorted(lines, key=rank)
 
 
 def find_scale(lines: Sequence[ChangeLine]) -> AxisScale:

@@ -116,22 +116,11 @@ class Gap:
         sides = f"{format_count(row.n, 'text')} against {row.n_baseline:,}"
         sizes = f"{sides}, {format_count(row.n_clusters, self.clusters)} in all"
         doubt = "; the permutation check disagrees" if self.is_doubted else ""
-        return f"{self.interval}; adjusted p {format_p(row.p_adjusted)}; {sizes}{doubt}"
-
-    @property
-    def interval(self) -> str:
-        """The interval in the direction of the claim."""
-        row = self.comparison
-        if row.low is None or row.high is None:
-            return "no interval"
-        ends = (row.low, row.high) if (row.estimate or 0) >= 0 else (-row.high, -row.low)
-        low, high = (self.measure.gap(end) for end in ends)
-        return f"{self.level} interval {low} to {high}{self.measure.unit}"
-
-    @property
-    def sentence(self) -> str:
-        """The claim with its evidence."""
-        return f"{self.claim} ({self.evidence})"
+        interval = "no interval"
+        if row.low is not None and row.high is not None:
+            ends = (row.low, row.high) if row.estimate >= 0 else (-row.high, -row.low)
+            interval = f"{self.level} interval {' to '.join(map(self.measure.gap, ends))}{self.measure.unit}"
+        return f"{interval}; adjusted p {format_p(row.p_adjusted)}; {sizes}{doubt}"
 
     @property
     def doubt(self) -> str:
@@ -247,8 +236,6 @@ class Findings:
     """All of them: the corrected family first, strongest standing first, largest first."""
     by_standing: Mapping[GapStanding, tuple[Gap, ...]]
     """The judged gaps of each standing, largest first."""
-    largest: tuple[Gap, ...]
-    """The supported gaps, largest first."""
     confirmed_gaps: tuple[Gap, ...]
     """The supported gaps that no check doubts, largest first; all of them where each is doubted."""
     inconclusive: tuple[Gap, ...]
@@ -291,7 +278,6 @@ def find_gaps(run: Run) -> Findings:
         judged_gaps=judged,
         gaps=tuple(ranked),
         by_standing=by_standing,
-        largest=largest,
         confirmed_gaps=confirmed,
         inconclusive=tuple(
             sorted(

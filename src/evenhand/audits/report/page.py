@@ -106,7 +106,9 @@ def build_report(run: Run) -> doc.Report:
                 **{"comparisons": len(findings.primary), "exploratory": len(findings.exploratory)},
                 **{standing: len(findings.by_standing[standing]) for standing in STANDING_WORDS},
             },
-            "findings": [_finding(gap, gap.sentence) for gap in findings.largest],
+            "findings": [
+                _finding(gap, f"{gap.claim} ({gap.evidence})") for gap in findings.by_standing["supported"]
+            ],
             "cannot_tell": [_finding(gap, gap.doubt) for gap in findings.inconclusive],
             "caveats": caveats,
         },

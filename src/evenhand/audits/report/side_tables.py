@@ -67,10 +67,7 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
         )
         tables.append(table)
         rows += drawn
-    legend = [
-        *tint_legend("▲ higher than the baseline", "▼ lower"),
-        (draw_swatches(), f"– {NOT_TESTABLE}"),
-    ]
+    legend = [*tint_legend("▲ higher than the baseline", "▼ lower"), (draw_swatches(), f"– {NOT_TESTABLE}")]
     if any(isinstance(cell, doc.Cell) and cell.tone == "blank" for row in rows for cell in row.cells):
         legend.append((draw_swatches("blank"), "not measured for this group"))
     if any(len(row.cells) > 1 for row in rows if row.is_heading):
@@ -207,13 +204,7 @@ def _against(row: Values) -> str:
 def build_distances(run: Run) -> doc.Section:
     """The distances of base rates: distance, chance, what is left, which way; a table for each attribute."""
     tables = [
-        doc.Table(
-            title=title,
-            columns=DISTANCE_HEADS,
-            rows=rows,
-            source="distances",
-            formats="html md",
-        )
+        doc.Table(title=title, columns=DISTANCE_HEADS, rows=rows, source="distances", formats="html md")
         for title, rows in read_distances(run).items()
     ]
     return doc.Section("distances", "Distances", (doc.Text(EXPLANATION), *tables) if tables else ())
