@@ -11,8 +11,7 @@ import pytest
 
 import evenhand.collection.build as job
 from evenhand import audit, build
-from evenhand.collection.build import prepare
-from evenhand.collection.collector import CollectedPrompt, Rejections, find_subject, read_groups
+from evenhand.collection.build import CollectedPrompt, Rejections, find_subject, prepare, read_groups
 from evenhand.collection.page_streams import SourcePage
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.collection.collector import compile_term, cut_prompt
+from evenhand.collection.build import compile_term, cut_prompt
 from evenhand.suites.bold import entity_words, read_copy
 
 ENDING = " and many more words stand here."
