@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.report.manifests import manifest, write_run
 from tests.report.realistic import comparison, frame, group_row, small_run
 
-from evenhand.audits.report.embedded_texts import pack_word_weights
 from evenhand.audits.report.figures import draw_histogram, find_histogram_scale
 from evenhand.audits.report.findings import find_gaps, list_caveats, read_omnibus
+from evenhand.audits.report.page import pack_word_weights
 from evenhand.audits.report.provenance import list_run_facts
 from evenhand.audits.report.side_tables import build_pairs, build_strata
 from evenhand.core.digests import Json

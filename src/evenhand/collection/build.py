@@ -264,9 +264,11 @@ class GroupRule(StrictModel):
     """For text without links or categories: phrases, one of which must be in the first sentence."""
 
     @cached_property
-    def patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
-        """Patterns for the title and the first sentence; None if there are no words to search for."""
-        return _any_of(self.title_words), _any_of(self.openings)
+    def patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Patterns for the title and the first sentence, which match nothing where no words are given."""
+        choices = ("|".join(map(re.escape, words)) or "(?!)" for words in (self.title_words, self.openings))
+        title, opening = (re.compile(rf"(?<!\w)(?:{words})(?!\w)") for words in choices)
+        return title, opening
 
 
 class _File(StrictModel):
@@ -296,10 +298,8 @@ class GroupRules(NamedTuple):
             if title in rule.titles
             or linked & rule.lists
             or named & rule.categories
-            or any(
-                pattern and text and pattern.search(text)
-                for pattern, text in zip(rule.patterns, (title, opening), strict=True)
-            )
+            or rule.patterns[0].search(title)
+            or (opening and rule.patterns[1].search(opening))
         ]
 
 
@@ -316,12 +316,6 @@ def read_groups(source: Path) -> GroupRules:
     for problem in problems:
         raise InputError(f"{source.name}: {problem}", expected=expected, fix=fix)
     return GroupRules(rules)
-
-
-def _any_of(words: Sequence[str]) -> re.Pattern[str] | None:
-    if not words:
-        return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(word) for word in words)})(?!\w)")
 
 
 PART = 2000
