@@ -68,7 +68,7 @@ def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
     pair = OMNIBUS | {"axis": "two", "n_groups": 2}
     table = frame("omnibus", [OMNIBUS, OMNIBUS | {"axis": "race2", "p_adjusted": 0.31}, tested, pair])
     found = {
-        key[2]: answer.sentence
+        key[2]: answer.hint
         for key, answer in read_omnibus(write_run(tmp_path, manifest(), {"omnibus": table})).items()
     }
     assert found == {

@@ -98,7 +98,7 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
         for _, _, place, measure, own in part:
             drawn += own
             overall = (*key, measure.output)
-            answer = f" {omnibus[overall].sentence}" if overall in omnibus else ""
+            answer = f" {omnibus[overall].hint}" if overall in omnibus else ""
             name = f"panel-{number}-{place}"
             panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
         suite, model, axis, metric = key

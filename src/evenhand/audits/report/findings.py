@@ -16,13 +16,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import polars as pl
 
 from evenhand.audits.report.measures import Measure, MeasureKey, read_measures
 from evenhand.audits.report.provenance import is_hosted, requested_size
 from evenhand.core.records import REST, Comparison
+from evenhand.report.document import Cell
 from evenhand.report.json_tables import null_non_finite
 from evenhand.report.manifest import format_level, read_mapping, read_number, read_text, read_texts
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
@@ -195,31 +196,19 @@ OverallKey = tuple[str, str, str, str, str]
 """suite, model, axis, metric, output."""
 
 
-class OmnibusAnswer(NamedTuple):
-    """Whether the groups of an axis differ in an output, in words."""
-
-    differs: bool
-    """Whether they differ more than chance would make them."""
-    short: str
-    """The answer for a table cell."""
-    sentence: str
-
-
-def read_omnibus(run: Run) -> dict[OverallKey, OmnibusAnswer]:
-    """The omnibus answer of every axis and output that has one."""
-    answers: dict[OverallKey, OmnibusAnswer] = {}
+def read_omnibus(run: Run) -> dict[OverallKey, Cell]:
+    """Whether the groups of an axis differ in an output: a cell with the sentence as its hint."""
+    answers: dict[OverallKey, Cell] = {}
     # Of two groups it says what their gap says.
     table = null_non_finite(run.table("omnibus")).filter(pl.col("n_groups") > 2)
     for row in table.iter_rows(named=True):
         p, reason = row["p_adjusted"], format_name(row["null_reason"] or "not given")
-        differs = p is not None and p <= ALPHA
-        short, sentence = "–", f"Whether the groups differ at all could not be tested: {reason}."
+        answer = Cell("–", hint=f"Whether the groups differ at all could not be tested: {reason}.")
         if p is not None:
-            words = "differ by more than chance" if differs else f"are {INCONCLUSIVE}"
-            short = f"p {format_p(p)}"
-            sentence = f"Taken together, the {row['n_groups']:,} groups {words} (adjusted {short})."
-        key = (row["suite"], row["model"], row["axis"], row["metric"], row["output"])
-        answers[key] = OmnibusAnswer(differs, short, sentence)
+            verdict = "differ by more than chance" if p <= ALPHA else f"are {INCONCLUSIVE}"
+            hint = f"Taken together, the {row['n_groups']:,} groups {verdict} (adjusted p {format_p(p)})."
+            answer = Cell(f"p {format_p(p)}", hint=hint, tone="differs" * (p <= ALPHA))
+        answers[row["suite"], row["model"], row["axis"], row["metric"], row["output"]] = answer
     return answers
 
 

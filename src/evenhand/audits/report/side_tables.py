@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.audits.report.findings import Findings, Gap, OmnibusAnswer, OverallKey, read_omnibus
+from evenhand.audits.report.findings import Findings, Gap, OverallKey, read_omnibus
 from evenhand.audits.report.measures import Measure
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
@@ -81,7 +81,7 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
 
 
 def _overview_rows(
-    answers: Mapping[OverallKey, OmnibusAnswer], gaps: Sequence[Gap], measures: Sequence[Measure]
+    answers: Mapping[OverallKey, doc.Cell], gaps: Sequence[Gap], measures: Sequence[Measure]
 ) -> list[doc.Row]:
     """A heading for each axis and baseline of a suite and model, and a row for each of its groups."""
     axes: dict[tuple[str, str], dict[str, dict[Measure, Gap]]] = {}
@@ -94,23 +94,17 @@ def _overview_rows(
         heading = [doc.Cell(format_name(axis), note=f"against {baseline}")]
         known = [answers.get((*source, axis, measure.metric, measure.output)) for measure in measures]
         if any(known):
-            heading += [
-                doc.Cell(answer.short, hint=answer.sentence, tone="differs" * answer.differs)
-                if answer
-                else doc.Cell()
-                for answer in known
-            ]
+            heading += [answer or doc.Cell() for answer in known]
         rows.append(doc.Row(heading, is_heading=True))
         for group, by_measure in sorted(groups.items()):
             cells = [doc.Cell(format_name(group), button={"class": "find", "find": ""})]
-            for measure in measures:
-                if measure not in by_measure:
+            for own in map(by_measure.get, measures):
+                if own is None:
                     cells.append(doc.Cell(tone="blank"))
                     continue
-                gap = by_measure[measure]
-                colour = tint(gap.arrow, abs(gap.comparison.effect_size or 0), STRENGTHS)
-                text = measure.gap(gap.comparison.estimate, signed=True) or "–"
-                cells.append(doc.Cell(text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow))
+                colour = tint(own.arrow, abs(own.comparison.effect_size or 0), STRENGTHS)
+                text = own.measure.gap(own.comparison.estimate, signed=True) or "–"
+                cells.append(doc.Cell(text, tone=f"{own.standing} {colour}".strip(), arrow=own.arrow))
             rows.append(doc.Row(cells))
     return rows
 
@@ -212,7 +206,14 @@ def build_distances(run: Run) -> doc.Section:
 
 def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
     """The rows of each attribute, metric and kind of prompt by the title of their table."""
-    table, poles = run.table("distances"), _read_poles(run)
+    table = run.table("distances")
+    # What the low and the high end of each metric are called, by its first output of two labels.
+    poles = {
+        spec: labels
+        for spec in read_mapping(run.manifest, "metrics")
+        for output in reversed(read_objects(run.manifest, "metrics", spec, "outputs"))
+        if len(labels := read_texts(output, "labels")) == 2
+    }
     # Suites differ in attribute or bias as a rule; where a run has several models each is named.
     is_shared = table["model"].n_unique() > 1
     tables: dict[str, list[tuple[str | doc.Cell, ...]]] = {}
@@ -225,21 +226,19 @@ def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
 
 def describe_distances(run: Run) -> str:
     """How many options lean beyond chance, in a sentence, and the first of them; empty without distances."""
-    rows = [(title, row) for title, rows in read_distances(run).items() for row in rows]
-    tested = [(title, row) for title, row in rows if row[0] != "Overall" and row[5]]
-    leans = [
-        f"{row[0]} {row[6]} ({title})"
-        for title, row in tested
-        if isinstance(row[3], doc.Cell) and row[3].is_strong
-    ]
-    if not tested:
-        return ""
+    n_tested, leans = 0, []
+    for title, rows in read_distances(run).items():
+        for option, _, _, beyond, _, p, lean, *_ in rows:
+            if option != "Overall" and p:
+                n_tested += 1
+                leans += [f"{option} {lean} ({title})"] * (isinstance(beyond, doc.Cell) and beyond.is_strong)
     if not leans:
-        return f"Distances: none of {len(tested):,} options is further away than expected by chance."
+        none = f"Distances: none of {n_tested:,} options is further away than expected by chance."
+        return none if n_tested else ""
     more = f"; {len(leans) - _NAMED:,} more in the report" if len(leans) > _NAMED else ""
     verb = "leans" if len(leans) == 1 else "lean"
     named = "; ".join(leans[:_NAMED])
-    return f"Distances: {len(leans):,} of {len(tested):,} options {verb} beyond chance: {named}{more}."
+    return f"Distances: {len(leans):,} of {n_tested:,} options {verb} beyond chance: {named}{more}."
 
 
 def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | str, ...]:
@@ -259,14 +258,3 @@ def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | st
         "" if way is None else f"{way:+.3f} {higher if way > 0 else lower}",
         *(f"{row['n']:,}", f"{row['n_keywords']:,}"),
     )
-
-
-def _read_poles(run: Run) -> dict[str, tuple[str, str]]:
-    """What the low and the high end of each metric are called."""
-    poles: dict[str, tuple[str, str]] = {}
-    for spec in read_mapping(run.manifest, "metrics"):
-        for output in read_objects(run.manifest, "metrics", spec, "outputs"):
-            labels = read_texts(output, "labels")
-            if len(labels) == 2:
-                poles.setdefault(spec, (labels[0], labels[1]))
-    return poles
