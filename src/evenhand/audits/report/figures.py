@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.audits.report.findings import Findings, Gap, OverallKey, read_omnibus
+from evenhand.audits.report.findings import Findings, Gap, read_omnibus
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.report.charts import AxisScale, build_scale, draw_interval, element
 from evenhand.report.document import Cell, Column, Row, Table
@@ -61,8 +61,6 @@ class ChartFigure:
     """Metric and axis as words: "Sentiment by race"."""
     has_values: bool
     """Whether any group of it has an estimate."""
-    supported_count: int
-    """How many of its gaps are larger than chance."""
     groups: int
     """How many groups its largest panel holds."""
 
@@ -103,19 +101,11 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
             panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
         suite, model, axis, metric = key
         title = f"{format_name(metric)} by {format_name(axis)}"
-        figure = ChartFigure(
-            id=f"figure-{number}",
-            panels=tuple(panels),
-            suite=suite,
-            model=model,
-            axis=axis,
-            metric=metric,
-            title=title[:1].upper() + title[1:],
-            has_values=any(row["value"] is not None for row in drawn),
-            supported_count=sum(panel.supported_count for panel in panels),
-            groups=max(len(panel.table.rows) for panel in panels),
-        )
-        figures.append(figure)
+        has_values = any(row["value"] is not None for row in drawn)
+        most = max(len(panel.table.rows) for panel in panels)
+        title = title[:1].upper() + title[1:]
+        source = (f"figure-{number}", tuple(panels), suite, model, axis, metric)
+        figures.append(ChartFigure(*source, title, has_values, most))
     return figures, total - sum(len(own) for *_, own in plans)
 
 
@@ -151,17 +141,13 @@ def _read_rows(run: Run, findings: Findings) -> Iterator[Values]:
         yield values | more | {"spread": spreads.get(key)}
 
 
-def _read_cuts(run: Run) -> dict[OverallKey, Cuts]:
+def _read_cuts(run: Run) -> dict[tuple[str, ...], Cuts]:
     """For each axis and share its cuts, from the middle outwards, and which is the metric's own."""
-    key = ("suite", "model", "axis", "metric", "output")
-    table = run.table("cuts").select(*key, "cut", "own").unique(maintain_order=True)
+    names = ("suite", "model", "axis", "metric", "output")
+    table = run.table("cuts").select(*names, "cut", "own").unique(maintain_order=True)
     ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
-    parts = ordered.group_by(key, maintain_order=True).agg("cut", "own")
-    return {
-        (suite, model, axis, metric, output): (tuple(cuts), own.index(True))
-        for suite, model, axis, metric, output, cuts, own in parts.iter_rows()
-        if True in own
-    }
+    parts = ordered.group_by(names, maintain_order=True).agg("cut", "own").iter_rows()
+    return {tuple(key): (tuple(cuts), own.index(True)) for *key, cuts, own in parts if True in own}
 
 
 def _build_panel(
@@ -221,9 +207,8 @@ def _draw_row(
         chart = draw_interval(dot, bar, reference=reference, style="means", extra=lines)
     if spread and spread_scale:
         chart += draw_histogram(spread, spread_scale, tallest=tallest, grid=f"{panel}-spread")
-    if row["value"] is None:
-        estimate = Cell(note=format_name(row["null_reason"] or "no estimate"))
-    else:
+    estimate = Cell(note=format_name(row["null_reason"] or "no estimate"))
+    if row["value"] is not None:
         if spread:
             median, *middle = (measure.value(spread[key]) for key in ("q50", "q25", "q75"))
             words = element("b", median) + " " + element("small", " to ".join(middle))

@@ -247,9 +247,8 @@ def _charts(
     findings: Findings, figures: list[ChartFigure], undrawn: int
 ) -> tuple[doc.Legend | doc.Template | doc.Text, ...]:
     # Figures with a finding first: of dozens, they are what a reader came for.
-    shown = sorted(
-        (figure for figure in figures if figure.has_values), key=lambda each: not each.supported_count
-    )
+    shown = [figure for figure in figures if figure.has_values]
+    shown.sort(key=lambda figure: not any(panel.supported_count for panel in figure.panels))
     valueless = "; ".join(figure.title for figure in figures if not figure.has_values)
     legend = (
         (draw_sample("supported higher"), f"higher than the baseline: {LARGER}"),
