@@ -11,8 +11,7 @@ import pytest
 
 import evenhand.collection.build as job
 from evenhand import audit, build
-from evenhand.collection.build import prepare
-from evenhand.collection.collector import PageResult, find_subject, read_groups
+from evenhand.collection.build import CollectedPrompt, Rejections, find_subject, prepare, read_groups
 from evenhand.collection.page_streams import SourcePage
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
@@ -155,7 +154,7 @@ def test_a_stopped_collection_goes_on(
     asked: list[str] = []
     real = job.collect_prompts
 
-    def collect(page: SourcePage, groups: job.GroupRules) -> PageResult:
+    def collect(page: SourcePage, groups: job.GroupRules) -> tuple[list[CollectedPrompt], Rejections]:
         asked.append(page.text[:7])
         if len(asked) == 3:
             raise KeyboardInterrupt

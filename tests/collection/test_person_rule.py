@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.collection.collector import is_person, looks_like_name
+from evenhand.collection.build import is_person, looks_like_name
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.collection.collector import PromptCut, compile_term, cut_prompt
+from evenhand.collection.build import compile_term, cut_prompt
 from evenhand.suites.bold import entity_words, read_copy
 
 ENDING = " and many more words stand here."
@@ -29,37 +29,37 @@ ENDING = " and many more words stand here."
     ],
 )
 def test_table_2(term: str, person: bool, prompt: str) -> None:
-    assert cut_prompt(prompt + ENDING, compile_term(term, person=person)) == PromptCut(prompt)
+    assert cut_prompt(prompt + ENDING, compile_term(term, person=person)) == (prompt, None)
 
 
 @pytest.mark.parametrize(
     ("sentence", "expected"),
     [
-        ("A tailor mends clothes in a small shop.", PromptCut(None, "short")),  # eight words
-        ("A tailor mends clothes in a very small shop.", PromptCut("A tailor mends clothes in a")),  # nine
-        ("A tailor mends clothes in a very small shop", PromptCut(None, "incomplete")),
+        ("A tailor mends clothes in a small shop.", (None, "short")),  # eight words
+        ("A tailor mends clothes in a very small shop.", ("A tailor mends clothes in a", None)),  # nine
+        ("A tailor mends clothes in a very small shop", (None, "incomplete")),
         (
             "One two three four five six seven tailors eight.",
-            PromptCut("One two three four five six seven tailors"),
+            ("One two three four five six seven tailors", None),
         ),
-        ("One two three four five six seven eight tailors nine.", PromptCut(None, "no_early_term")),
-        ("One two three four five six seven eight nine.", PromptCut(None, "no_early_term")),
-        ("The retailor of One two three four five six.", PromptCut(None, "no_early_term")),
+        ("One two three four five six seven eight tailors nine.", (None, "no_early_term")),
+        ("One two three four five six seven eight nine.", (None, "no_early_term")),
+        ("The retailor of One two three four five six.", (None, "no_early_term")),
     ],
 )
-def test_what_is_taken(sentence: str, expected: PromptCut) -> None:
+def test_what_is_taken(sentence: str, expected: tuple[str | None, str | None]) -> None:
     assert cut_prompt(sentence, compile_term("Tailor")) == expected
 
 
 def test_a_prompt_is_never_the_whole_sentence() -> None:
     sentence = "Very long term of seven words here ends this now."
-    assert cut_prompt(sentence, compile_term("long term of seven words")) == PromptCut(None, "nothing_left")
+    assert cut_prompt(sentence, compile_term("long term of seven words")) == (None, "nothing_left")
 
 
 def test_names_are_matched_as_written() -> None:
     sentence = "In may one rose will bloom in the old garden."
-    assert cut_prompt(sentence, compile_term("May One", person=True)) == PromptCut(None, "no_early_term")
-    assert cut_prompt(sentence, compile_term("May One")).prompt == "In may one rose will bloom in"
+    assert cut_prompt(sentence, compile_term("May One", person=True)) == (None, "no_early_term")
+    assert cut_prompt(sentence, compile_term("May One"))[0] == "In may one rose will bloom in"
 
 
 @given(st.lists(st.sampled_from(["a", "tailor", "it's", "(x)", "B."]), min_size=1, max_size=20))

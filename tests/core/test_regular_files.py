@@ -12,7 +12,7 @@ import pytest
 from evenhand.adapters.lm_eval_task import LmEvalTask
 from evenhand.annotate.label_formats import read_json
 from evenhand.annotate.study import read_study, task_text
-from evenhand.collection.collector import read_groups
+from evenhand.collection.build import read_groups
 from evenhand.config import resolve_config
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import EvenhandError

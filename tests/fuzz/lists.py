@@ -25,7 +25,7 @@ from tests.fuzz.harness import Reader, Tree, of_trees
 
 from evenhand.annotate.study import parse_task, task_text
 from evenhand.audits.gate import GateRule
-from evenhand.collection.collector import read_groups
+from evenhand.collection.build import read_groups
 from evenhand.config import resolve_config
 from evenhand.core.files import asset_path
 from evenhand.mitigations.word_lists import read_word_lists

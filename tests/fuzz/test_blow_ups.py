@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from evenhand.classifiers.wordpiece_tokenizer import spell_emoji
-from evenhand.collection.collector import compile_term, cut_prompt, find_subject, is_person, split_page
+from evenhand.collection.build import compile_term, cut_prompt, find_subject, is_person, split_page
 from evenhand.collection.page_streams import SourcePage, linked_titles, page_categories
 from evenhand.collection.page_streams import plain_text as page_text
 from evenhand.core.records import Mention

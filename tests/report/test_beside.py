@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.report.manifests import manifest, write_run
 from tests.report.realistic import comparison, frame, group_row, small_run
 
-from evenhand.audits.report.embedded_texts import pack_word_weights
 from evenhand.audits.report.figures import draw_histogram, find_histogram_scale
-from evenhand.audits.report.findings import find_gaps, list_caveats
-from evenhand.audits.report.gap_wording import read_omnibus
+from evenhand.audits.report.findings import find_gaps, list_caveats, read_omnibus
+from evenhand.audits.report.page import pack_word_weights
 from evenhand.audits.report.provenance import list_run_facts
 from evenhand.audits.report.side_tables import build_pairs, build_strata
 from evenhand.core.digests import Json
@@ -69,7 +68,7 @@ def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
     pair = OMNIBUS | {"axis": "two", "n_groups": 2}
     table = frame("omnibus", [OMNIBUS, OMNIBUS | {"axis": "race2", "p_adjusted": 0.31}, tested, pair])
     found = {
-        key[2]: answer.sentence
+        key[2]: answer.hint
         for key, answer in read_omnibus(write_run(tmp_path, manifest(), {"omnibus": table})).items()
     }
     assert found == {
@@ -99,7 +98,7 @@ def _contradicted(folder: Path) -> Run:
 
 def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
     run = _contradicted(tmp_path)
-    section, (warning,) = build_strata(run, find_gaps(run), "95 %")
+    section, (warning,) = build_strata(run, find_gaps(run))
     (row,) = section.blocks[1].rows  # type: ignore[union-attr]
     assert (row.cells[3], row.cells[4].text, row.cells[7]) == ("+3.2", "−3.1", "−5.0 to −2.0")  # type: ignore[index, union-attr]
     assert warning == (
@@ -114,7 +113,7 @@ def test_strata_that_contradict_the_whole_are_a_warning(tmp_path: Path) -> None:
 
 def test_pairs_that_differ_are_listed(tmp_path: Path) -> None:
     run = _contradicted(tmp_path)
-    (pair,) = build_pairs(run, find_gaps(run), "95 %").blocks[1].rows  # type: ignore[union-attr]
+    (pair,) = build_pairs(run, find_gaps(run)).blocks[1].rows  # type: ignore[union-attr]
     group, _, gap, *_ = pair.cells  # type: ignore[union-attr]
     assert (group.text, group.note, gap.text) == ("African Americans", "against Asian Americans", "+3.2")
     assert "1 of 2 comparisons of two groups are " in format_report(run, "html")
@@ -123,11 +122,11 @@ def test_pairs_that_differ_are_listed(tmp_path: Path) -> None:
 def test_a_gap_that_its_check_doubts_is_no_headline(tmp_path: Path) -> None:
     rows = [comparison(estimate=0.3, check="disagrees"), comparison(group="Asian_Americans", check="agrees")]
     found = find_gaps(small_run(tmp_path, rows, [group_row()]))
-    assert found.largest[0].is_doubted
+    assert found.by_standing["supported"][0].is_doubted
     assert found.confirmed_gaps[0].group == "Asian Americans"
     assert found.headline.endswith("after correction, 1 of them contradicted by the permutation check")
     assert "the largest that no check contradicts is Asian Americans" in found.verdict
-    assert found.largest[0].evidence.endswith("the permutation check disagrees")
+    assert found.by_standing["supported"][0].evidence.endswith("the permutation check disagrees")
 
 
 def _words(text: str, words: list[tuple[int, int, float]], output: str = "compound") -> dict[str, object]:

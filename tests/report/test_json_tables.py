@@ -9,7 +9,7 @@ import polars as pl
 from tests.report.manifests import manifest, write_run
 from tests.report.realistic import frame, realistic_run
 
-from evenhand.audits.report.embedded_texts import LONGEST, embed_texts
+from evenhand.audits.report.page import LONGEST, embed_texts
 from evenhand.report.html import pack_json
 from evenhand.report.json_tables import to_columns, to_rows
 

@@ -43,7 +43,6 @@ class ProbeOptions(Correcting, Seeded, Recording, Configured, Loading, Failing, 
     score: Annotated[
         Literal["emotion", "predicted"],
         _measuring(
-            "Intensity in the report: the emotion's own, or that of the predicted class.",
-            default="emotion",
+            "Intensity in the report: the emotion's own, or that of the predicted class.", default="emotion"
         ),
     ]

@@ -23,8 +23,14 @@ from evenhand.core.protocols import Metric, Progress, Suite
 from evenhand.core.records import Execution, Prompt
 from evenhand.metrics.scorer import STAGE, MetricScorer, exclusion_table
 from evenhand.probes.options import ProbeOptions
-from evenhand.probes.paired_predictions import OUTPUT, PairedPredictions, build_flip_table, build_score_table
-from evenhand.probes.prober import NO_INTENSITY, PairMeasures
+from evenhand.probes.paired_predictions import (
+    NO_INTENSITY,
+    OUTPUT,
+    PairedPredictions,
+    PairMeasures,
+    build_flip_table,
+    build_score_table,
+)
 from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.store.cache import ContentCache
@@ -32,11 +38,9 @@ from evenhand.store.prompt_rows import write_prompt_rows
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
 from evenhand.store.schemas import GENERATIONS
-from evenhand.suites.pairs.pair_sets import GROUP_ORDER
 
 NAME: Final = "emotion"
 BUILTIN: Final = "builtin"
-NEUTRAL: Final = "neutral"
 REPLAY: Final = "replay:"
 _KINDS: Final = (REPLAY, "endpoint:")
 _TIMED: Final = 500
@@ -132,21 +136,10 @@ class ProbeJob:
         folder.manifest["metrics"] = {self.spec: asdict(self.metric.info)}
 
     def _measure(self, folder: RunFolder, progress: Progress) -> None:
-        labels = _labels(self.metric)
         with run_stage(folder, "measure") as record, progress.step("measuring", None):
-            predictions = PairedPredictions.of(
-                self.prompts,
-                folder.run().table("scores"),
-                emotions=[label for label in labels if label != NEUTRAL],
-                labels=labels,
-                order=GROUP_ORDER,
-            )
-            prober = PairMeasures(
-                self.model,
-                level=self.settings.options["level"],
-                correction=self.settings.options["correction"],
-                seed=self.settings.options["seed"],
-            )
+            predictions = PairedPredictions(self.prompts, folder.run().table("scores"), _labels(self.metric))
+            options = self.settings.options
+            prober = PairMeasures(self.model, options["level"], options["correction"], options["seed"])
             measures = prober.measure_pairs(predictions)
             folder.write("measures", measures)
             folder.write("sets", prober.measure_sets(predictions))

@@ -98,17 +98,6 @@ _SORTS: Final[Mapping[str, str]] = {"num": "number", "": "words", "verdict": "wo
 """How the page sorts by a kind of column."""
 
 
-class PageTable(NamedTuple):
-    """A table as the page draws it."""
-
-    columns: list[tuple[int, Column, str, str]]
-    """Columns with their places in a row, their CSS classes, and how they sort; empty where they do not."""
-    bodies: list[list[Row]]
-    """The rows; each heading begins a new list."""
-    hidden: int
-    """Rows that the page does not show."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A table; plain formats write the heading of a row as its first cell."""
@@ -157,38 +146,41 @@ class Table:
             heads.append(head)
         return heads
 
-    def lay_out(self) -> PageTable:
-        """The table as the page draws it."""
+    def _select(
+        self, format_name: str, limit: int | None = None
+    ) -> tuple[list[tuple[int, Column]], list[Row]]:
+        """The columns that a format has, with their places in a row, and its rows."""
+        columns = [(at, column) for at, column in enumerate(self.heads) if format_name in column.formats]
+        rows = [part if isinstance(part, Row) else Row(part) for part in self.rows[:limit]]
+        return columns, [row for row in rows if format_name in row.formats]
+
+    def lay_out(self) -> tuple[list[tuple[int, Column, str, str]], list[list[Row]], int]:
+        """The table as the page draws it.
+
+        Columns with their places in a row, their CSS classes, and how they sort; the rows, of which each
+        heading begins a new list; and how many rows the page does not show.
+        """
+        selected, rows = self._select("html", self.shown)
         columns = []
-        for at, column in enumerate(self.heads):
-            if "html" in column.formats:
-                kind = column.kind if column.kind in ("num", "text", "plot") else ""
-                sort = _SORTS.get(column.kind, "") if column.can_sort and not self.group_head else ""
-                columns.append((at, column, f"{kind} {column.name}".strip(), sort))
+        for at, column in selected:
+            kind = column.kind if column.kind in ("num", "text", "plot") else ""
+            sort = _SORTS.get(column.kind, "") if column.can_sort and not self.group_head else ""
+            columns.append((at, column, f"{kind} {column.name}".strip(), sort))
         bodies: list[list[Row]] = [[]]
-        for part in self.rows[: self.shown]:
-            row = part if isinstance(part, Row) else Row(part)
-            if "html" not in row.formats:
-                continue
+        for row in rows:
             if row.is_heading and bodies[-1]:
                 bodies.append([])
             bodies[-1].append(row)
-        return PageTable(columns, bodies, max(0, len(self.rows) - self.shown) + self.unlisted)
+        return columns, bodies, max(0, len(self.rows) - self.shown) + self.unlisted
 
     def lines(self, format_name: str) -> tuple[list[Column], list[list[str]], int]:
         """The table in a plain format: columns, rows, and how many rows are left out."""
         limit, places = (self.listed, ()) if format_name == "md" else (self.printed, self.short)
         with_note = self.has_wide_numbers or format_name == "md"
-        columns = [
-            (at, column)
-            for at, column in enumerate(self.heads)
-            if format_name in column.formats and (not places or at in places)
-        ]
+        selected, rows = self._select(format_name)
+        columns = [(at, column) for at, column in selected if not places or at in places]
         lines, group = [], []
-        for part in self.rows:
-            row = part if isinstance(part, Row) else Row(part)
-            if format_name not in row.formats:
-                continue
+        for row in rows:
             if row.is_heading:
                 group = [_write_plain(row.cells[0])]
                 continue

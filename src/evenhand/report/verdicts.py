@@ -68,6 +68,16 @@ class TableRow:
         return format_number(self.value(column), signed=signed)
 
     @property
+    def pair(self) -> str:
+        """The two groups of a row about a pair: "male × female"."""
+        return f"{self.words('group_a')} × {self.words('group_b')}"
+
+    def leans_to(self, column: str) -> str:
+        """The group of the pair that a signed number points to: the second one if it is positive."""
+        value = self.value(column)
+        return self.words("group_b" if value > 0 else "group_a") if value else ""
+
+    @property
     def p(self) -> str:
         """The adjusted p-value."""
         return format_p(self.value("p_adjusted"))

@@ -9,8 +9,13 @@ from tests.audits.report.test_html import Page
 from tests.audits.texts import run
 
 from evenhand import compare
-from evenhand.audits.report.compare_lines import build_lines, find_scale
-from evenhand.audits.report.compare_report import build_board, build_report, format_ranks
+from evenhand.audits.report.compare_report import (
+    build_board,
+    build_lines,
+    build_report,
+    find_scale,
+    format_ranks,
+)
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.core.digests import Json
 from evenhand.report.charts import draw_pieces
@@ -71,7 +76,7 @@ def change(**changes: Json) -> dict[str, Json]:
 
 def test_a_line_says_what_was_and_what_is() -> None:
     (line,) = build_lines([change()], KNOWN, "gap")
-    assert (line.before, line.after, line.change.text, line.change.flag) == (
+    assert (*line.sides, line.change.text, line.change.flag) == (
         *("+10.0", "+30.0"),
         *("+20.0", " points"),
     )
@@ -94,7 +99,7 @@ def test_a_change_of_size_decides_the_word(changes: dict[str, Json], verdict: st
 
 def test_both_ends_are_drawn_on_one_scale_with_zero() -> None:
     lines = build_lines([change(), change(group="elders", reference_value=-0.1, run_value=0.1)], KNOWN, "gap")
-    drawings = {line.group: line.draw(find_scale(lines)) for line in lines}
+    drawings = {line.words("group"): line.draw(find_scale(lines)) for line in lines}
     # From -0.1 to 0.3 of the range, 2 to 98 percent: 0 is a quarter of the way, at 2 + 96 / 4.
     assert all('class="ref" x="26.0%"' in drawing for drawing in drawings.values())
     women = drawings["women"]
@@ -126,7 +131,7 @@ def test_an_undecided_change_says_what_it_leaves_open() -> None:
 def test_what_is_missing_leaves_no_unit_behind() -> None:
     empty = change(estimate=None, p_adjusted=None, run_value=None, null_reason="no_values")
     (line,) = build_lines([empty], KNOWN, "gap")
-    assert (line.change.text, line.change.flag, line.after, line.p, line.ends) == ("", "", "", "", None)
+    assert (line.change.text, line.change.flag, line.sides[1], line.p, line.ends) == ("", "", "", "", None)
     assert line.verdict_words == "not testable: no values"
 
 

@@ -81,7 +81,7 @@ def test_the_largest_come_first_measured_by_the_range(tmp_path: Path) -> None:
         group_row(),
         group_row(metric="gender_polarity", output="unigram", kind="mean"),
     ]
-    gaps = find_gaps(small_run(tmp_path, rows, groups)).largest
+    gaps = find_gaps(small_run(tmp_path, rows, groups)).by_standing["supported"]
     assert [gap.comparison.estimate for gap in gaps] == [0.09, -0.07, 0.12, 3.0]
 
 

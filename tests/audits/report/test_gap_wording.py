@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from tests.report.realistic import comparison, group_row, null_comparison, small_run
 
-from evenhand.audits.report.findings import find_gaps
-from evenhand.audits.report.gap_wording import Gap
+from evenhand.audits.report.findings import Gap, find_gaps
 
 
 def only(folder: Path, row: dict[str, object], kind: str = "share") -> Gap:
@@ -17,9 +16,10 @@ def only(folder: Path, row: dict[str, object], kind: str = "share") -> Gap:
 
 
 def test_the_sentence_has_size_interval_p_texts_and_clusters(tmp_path: Path) -> None:
-    assert only(tmp_path, comparison()).sentence == (
-        "African Americans: 3.2 points more often negative (sentiment) than European Americans "
-        "(95 % interval 1.1 to 5.3 points; adjusted p 0.010; 250 texts against 240, 10 templates in all)"
+    gap = only(tmp_path, comparison())
+    assert (gap.claim, gap.evidence) == (
+        "African Americans: 3.2 points more often negative (sentiment) than European Americans",
+        "95 % interval 1.1 to 5.3 points; adjusted p 0.010; 250 texts against 240, 10 templates in all",
     )
 
 
@@ -28,7 +28,7 @@ def test_a_negative_gap_reads_its_interval_in_its_own_direction(tmp_path: Path) 
     assert (
         gap.claim == "African Americans: 3.2 points less often negative (sentiment) than European Americans"
     )
-    assert gap.interval == "95 % interval 1.1 to 5.3 points"
+    assert gap.evidence.startswith("95 % interval 1.1 to 5.3 points")
     assert gap.signed_interval == "−5.3 to −1.1"
     assert gap.direction == "lower"
 

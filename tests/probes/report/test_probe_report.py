@@ -9,8 +9,7 @@ import pytest
 from tests.probes.probe_files import pairs_file, predictions_file, sentence
 
 from evenhand.probes.probe import prepare, probe
-from evenhand.probes.report.matrix_cells import ProbeCell
-from evenhand.probes.report.page import build_report, find_differences
+from evenhand.probes.report.page import ProbeCell, build_report, find_differences
 from evenhand.report.render_run import format_report
 from evenhand.store.run import Run
 
@@ -41,10 +40,10 @@ def test_the_first_screen_says_it_in_words(run: Run) -> None:
 def test_the_sign_of_a_cell_is_said(run: Run) -> None:
     cells = {cell.key[2:]: cell for cell in find_differences(run).cells}
     more = cells["male", "female", "anger"]
-    assert (more.direction, more.more, more.less) == ("higher", "female", "male")
+    assert (more.direction, more.leans_to("difference")) == ("higher", "female")
     assert more.tint.startswith("higher-")
     less = cells["female", "non-binary", "anger"]
-    assert (less.direction, less.more, less.less) == ("lower", "female", "non-binary")
+    assert (less.direction, less.leans_to("difference")) == ("lower", "female")
     assert less.tint.startswith("lower-")
 
 
@@ -70,8 +69,8 @@ def test_the_words_of_an_acs() -> None:
     assert cell(acs=None, **groups).acs_words == ""
     # The mean of the ratios and the mean of the differences may name different groups.
     apart = cell(acs=-0.1, difference=0.1, **groups)
-    assert (apart.acs_words, apart.contrary) == ("male higher", "female")
-    assert cell(acs=0.1, difference=0.1, **groups).contrary == ""
+    assert (apart.acs_words, apart.is_contrary) == ("male higher", True)
+    assert not cell(acs=0.1, difference=0.1, **groups).is_contrary
 
 
 def test_one_of_something_is_not_several(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -12,12 +11,7 @@ from evenhand.report import document as doc
 from evenhand.report.charts import Plot, draw, element
 from evenhand.report.manifest import Fact, list_facts, read_objects, read_text
 from evenhand.report.verdicts import INCONCLUSIVE, LARGER, TableRow
-from evenhand.report.wording import (
-    format_count,
-    format_name,
-    format_number,
-    format_percent,
-)
+from evenhand.report.wording import format_count, format_name, format_number, format_percent
 from evenhand.store.run import Run
 
 _TABLES = ("agreements", "associations")
@@ -30,19 +24,9 @@ CAVEATS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AssociationLine(TableRow):
-    """One cell: which way the corpus leans, and which way the classifier."""
-
-    def towards(self, column: str) -> str:
-        """The group a signed number points to."""
-        value = self.value(column)
-        return "" if not value else self.words("group_b" if value > 0 else "group_a")
-
-
 _AGREEMENT = {"True": "same way", "False": "opposite ways"}
-_COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
-    "Pair": lambda line: f"{line.words('group_a')} × {line.words('group_b')}",
+_COLUMNS: Mapping[doc.Column | str, Callable[[TableRow], str]] = {
+    "Pair": lambda line: line.pair,
     doc.Column("Corpora", formats="html"): lambda line: (
         f"{line.words('corpus')}, {line.words('pair_corpus')}"
     ),
@@ -50,10 +34,10 @@ _COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
     doc.Column("First, % in corpus", "num", formats="html"): lambda line: line.format_number("percent_a"),
     doc.Column("Second, %", "num", formats="html"): lambda line: line.format_number("percent_b"),
     "#Points": lambda line: line.format_number("corpus_difference", signed=True),
-    doc.Column("Corpus leans to", formats="html md"): lambda line: line.towards("corpus_difference"),
+    doc.Column("Corpus leans to", formats="html md"): lambda line: line.leans_to("corpus_difference"),
     "#ACS": lambda line: line.format_number("acs", signed=True),
     doc.Column("Classifier leans to", formats="html md"): lambda line: (
-        line.towards("acs") + (" *" if line.row["is_clear"] else "")
+        line.leans_to("acs") + (" *" if line.row["is_clear"] else "")
     ),
     "Verdict": lambda line: _AGREEMENT.get(str(line.row["same_direction"]), line.reason),
 }
@@ -61,7 +45,7 @@ _COLUMNS: Mapping[doc.Column | str, Callable[[AssociationLine], str]] = {
 
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
-    lines = [AssociationLine(row) for row in run.table("associations").iter_rows(named=True)]
+    lines = [TableRow(row) for row in run.table("associations").iter_rows(named=True)]
     verdicts = [_verdict(row) for row in run.table("agreements").iter_rows(named=True)]
     table = doc.build_table(lines, _COLUMNS, source="associations", shown=2000)
     note = (
@@ -115,7 +99,7 @@ def _verdict(row: Mapping[str, Any]) -> str:
     return f"{answer}; rank correlation {format_number(row['rho'], signed=True)}{ends}{doubt}."
 
 
-def _scatter(lines: Sequence[AssociationLine]) -> Markup:
+def _scatter(lines: Sequence[TableRow]) -> Markup:
     points = [
         (x, y, 0.85 if line.row["is_clear"] else 0.25)
         for line in lines

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
-from evenhand.audits.report.compare_lines import BEYOND, ChangeLine, build_lines, find_scale
 from evenhand.audits.report.findings import CORRECTIONS, list_suite_notes
 from evenhand.audits.report.measures import Measure, MeasureKey, read_measures
 from evenhand.report import document as doc
@@ -25,8 +26,8 @@ from evenhand.report.manifest import (
     read_texts,
     read_value,
 )
-from evenhand.report.verdicts import INCONCLUSIVE, LARGER, NOT_TESTABLE
-from evenhand.report.wording import format_name, join_words
+from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, TableRow
+from evenhand.report.wording import format_baseline, format_name, format_p, join_words
 from evenhand.store.run import Run
 
 CAVEATS = (
@@ -37,6 +38,8 @@ CAVEATS = (
     "The typical gap weighs every group alike and is corrected for chance; it is 0 if chance "
     "explains all of it.",
 )
+BEYOND = ("wider", "narrower", "moved")
+"""The verdicts of a change that is larger than chance."""
 _NAMED = 2
 """Runs that a title names besides the reference; more are counted."""
 _MEANINGS = {
@@ -55,126 +58,182 @@ _COUNTS = {
     "wider": ("Wider", "higher"),
 }
 """How a run compares with others: the head of its column, and the CSS class of its piece of the bar."""
+_STANDINGS = (
+    "Over all primary measures and all other runs: how often the groups of a run are closer together "
+    "than another run’s, further apart, or tied with them. Runs with the same rank are tied."
+)
+_GAPS = (
+    "Gap = group minus baseline, in each run. A gap is wider or narrower if the interval of the change "
+    "in its size excludes 0, and moved if it changed by more than chance in another way. Adjusted p: "
+    "corrected over the family{family}; “min. detectable” is the smallest change that these "
+    "prompts would have shown with 80 % power."
+)
+_VALUES = (
+    "Each group’s value under both runs: a gap may narrow because one group fares better, or because "
+    "the other fares worse."
+)
 
 
 @dataclass(frozen=True, slots=True)
-class RunComparison:
-    """The findings of a comparison of runs."""
+class ChangeLine(TableRow):
+    """A change of a gap or of a value, in words."""
 
-    run: Run
-    names: list[str]
-    gaps: list[ChangeLine]
-    values: list[ChangeLine]
-    standings: list[dict[str, Any]]
-    measures: Mapping[MeasureKey, Measure]
+    measure: Measure
 
     @property
-    def primary(self) -> list[ChangeLine]:
-        """The changes of gaps in the corrected family."""
-        return [line for line in self.gaps if not line.row["exploratory"]]
+    def baseline(self) -> str:
+        """What a gap is against; empty for a value."""
+        return format_baseline(self.text("baseline")) if self.row["effect"] == "gap" else ""
 
     @property
-    def clear_changes(self) -> list[ChangeLine]:
-        """The changes of primary gaps that are larger than chance, largest first."""
-        return [line for line in self.primary if line.verdict in BEYOND]
+    def what(self) -> str:
+        """The group, and what its gap is against."""
+        group = self.words("group")
+        return f"{group} against {self.baseline}" if self.baseline else group
 
     @property
-    def tallies(self) -> list[doc.VerdictCount]:
-        """How many changes of primary gaps have each verdict."""
-        words = {word: word for word in _MEANINGS}
-        return doc.count_verdicts([line.verdict for line in self.primary], words=words, meanings=_MEANINGS)
-
-    @property
-    def headline(self) -> str:
-        """How many gaps changed."""
-        tested = sum(line.verdict != NOT_TESTABLE for line in self.primary)
-        if not tested:
-            return "Nothing could be compared: no gap of these runs can be tested"
-        if not self.clear_changes:
-            return f"None of {tested:,} gaps changed by more than chance, which does not prove that none did"
-        return (
-            f"{len(self.clear_changes):,} of {tested:,} gaps changed by more than chance from the reference"
+    def sides(self) -> tuple[str, str]:
+        """What it was in the reference, and what it is in the run."""
+        show = partial(self.measure.gap, signed=True) if self.baseline else self.measure.value
+        before, after = (
+            "" if value is None else show(value)
+            for value in map(self.value, ("reference_value", "run_value"))
         )
+        return before, after
 
     @property
-    def order(self) -> str:
-        """Which run's groups are closest together."""
-        best = [str(row["run"]) for row in self.standings if row["rank"] == 1]
-        if len(best) == len(self.standings):
-            return "no run can be called narrower than the others"
-        return f"narrowest over all: {' and '.join(best)}"
+    def change(self) -> doc.Cell:
+        """The change with its unit."""
+        return self.measure.cell(self.value("estimate"))
+
+    @property
+    def interval(self) -> str:
+        """The interval of the change."""
+        return self.measure.interval(self.value("low"), self.value("high"))
+
+    @property
+    def p(self) -> str:
+        """The adjusted p; empty where there is no change."""
+        return "" if self.value("estimate") is None else format_p(self.value("p_adjusted"))
 
     @property
     def verdict(self) -> str:
-        """The comparison in one sentence."""
-        if not self.clear_changes:
-            return f"{self.headline}; {self.order}."
-        first = self.clear_changes[0]
-        what = f"{first.what} ({first.measure.full_title}) under {first.text('run')}"
-        size = f"{first.before} became {first.after}{first.measure.unit}"
-        return f"{self.headline}; the largest is {what}: {size}; {self.order}."
+        """``wider``, ``narrower``, ``moved``, ``inconclusive`` or ``not testable``."""
+        p, widens = self.value("p_adjusted"), self.value("widens")
+        if p is None:
+            return NOT_TESTABLE
+        if p > ALPHA:
+            return INCONCLUSIVE
+        low, high = self.value("widens_low"), self.value("widens_high")
+        # A gap that changes its sign has moved, and need be neither wider nor narrower.
+        if widens is None or low is None or high is None or low <= 0 <= high:
+            return "moved"
+        return "wider" if widens > 0 else "narrower"
 
     @property
-    def family(self) -> str:
-        """Over how many gaps of a run p-values are corrected, and how."""
-        sizes = sorted({int(line.value("family_size") or 0) for line in self.primary})
-        hows = sorted({line.text("correction") for line in self.primary})
-        how = ", ".join(CORRECTIONS.get(word, word) for word in hows)
-        return f" of a run, {' or '.join(f'{size:,}' for size in sizes)} gaps ({how})" if sizes else ""
+    def verdict_words(self) -> str:
+        """The verdict, and why there is none."""
+        reason = self.words("null_reason") if self.verdict == NOT_TESTABLE else ""
+        return f"{self.verdict}: {reason}" if reason else self.verdict
+
+    @property
+    def tone(self) -> str:
+        """The class of its colour: ``higher`` where a gap widened, ``lower`` where it narrowed."""
+        return {"wider": "higher", "narrower": "lower"}.get(self.verdict, "")
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Both values as parts of the measure's range; None where one is missing or there is no range."""
+        before, after, span = self.value("reference_value"), self.value("run_value"), self.measure.span
+        return None if before is None or after is None or not span else (before / span, after / span)
+
+    @property
+    def claim(self) -> str:
+        """The change without its evidence: "women against men: wider (sentiment, negative) under B"."""
+        has_turned = self.baseline and self.ends and self.ends[0] * self.ends[1] < 0
+        turned = ", with the sign reversed" if has_turned else ""
+        return f"{self.what}: {self.verdict}{turned} ({self.measure.full_title}) under {self.text('run')}"
+
+    @property
+    def doubt(self) -> str:
+        """What an inconclusive change leaves open."""
+        what, unit = f"{self.what}, {self.measure.full_title}, under {self.text('run')}", self.measure.unit
+        least = self.measure.gap(self.value("min_detectable"))
+        reach = f"; it had to reach {least}{unit} to be detected" if least else ""
+        return f"{what}: the change may be anywhere from {self.interval}{unit}{reach}"
+
+    def draw(self, scale: AxisScale) -> Markup:
+        """Its value in the reference and in the run, against zero."""
+        if not self.ends:
+            return Markup()
+        before, after = map(scale.at, self.ends)
+        zero = element("rect", class_="ref", x=f"{scale.at(0.0)}%")
+        way = element("rect", class_="way", x=f"{min(before, after)}%", width=f"{abs(after - before):.2f}%")
+        dots = (
+            element("circle", class_=name, cx=f"{at}%") for name, at in (("before", before), ("after", after))
+        )
+        return element("svg", zero, way, *dots, class_="move")
 
 
-def compare_runs(run: Run) -> RunComparison:
-    """The findings of a comparison of runs."""
-    known, changes = read_measures(run), to_rows(run.table("changes"))
-    return RunComparison(
-        run=run,
-        names=[read_text(item, "name") for item in read_objects(run.manifest, "runs")],
-        gaps=build_lines(changes, known, "gap"),
-        values=build_lines(changes, known, "value"),
-        standings=run.table("standings").with_columns(pl.col(list(_COUNTS)).fill_null(0)).to_dicts(),
-        measures=known,
-    )
+def build_lines(
+    rows: Iterable[Mapping[str, Any]], known: Mapping[MeasureKey, Measure], effect: str
+) -> list[ChangeLine]:
+    """The changes of gaps or of values: the corrected family, larger than chance, and largest first."""
+    lines = [ChangeLine(row, known[row["metric"], row["output"]]) for row in rows if row["effect"] == effect]
+
+    def rank(line: ChangeLine) -> tuple[bool, int, bool, float, str, str, str]:
+        standing = 0 if line.verdict in BEYOND else 1 if line.verdict == INCONCLUSIVE else 2
+        # What has no range comes after what has one: its size is of another kind.
+        size = abs(line.value("estimate") or 0) / (line.measure.span or 1)
+        names = (line.what, line.measure.full_title, line.text("run"))
+        return bool(line.row["exploratory"]), standing, line.measure.span is None, -size, *names
+
+    return sorted(lines, key=rank)
+
+
+def find_scale(lines: Sequence[ChangeLine]) -> AxisScale:
+    """One scale of parts of a range for all lines, with zero on it."""
+    ends = [end for line in lines if line.ends for end in line.ends]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    return AxisScale(low, high if high > low else low + 1.0, ())
 
 
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
-    comparison = compare_runs(run)
-    question, details = _describe_question(comparison)
-    level, caveats = format_level(run), [*CAVEATS, *list_suite_notes(run)]
-    doubts = [line.doubt for line in comparison.primary if line.verdict == INCONCLUSIVE and line.interval]
-    lede = (
-        "Over all primary measures and all other runs: how often the groups of a run are closer together "
-        "than another run’s, further apart, or tied with them. Runs with the same rank are tied."
+    known, changes = read_measures(run), to_rows(run.table("changes"))
+    runs, level = read_objects(run.manifest, "runs"), format_level(run)
+    names = [read_text(item, "name") for item in runs]
+    gaps, values = (build_lines(changes, known, effect) for effect in ("gap", "value"))
+    primary = [line for line in gaps if not line.row["exploratory"]]
+    clear = [line for line in primary if line.verdict in BEYOND]
+    tally = doc.count_verdicts(
+        [line.verdict for line in primary], words={word: word for word in _MEANINGS}, meanings=_MEANINGS
     )
-    gaps = (
-        "Gap = group minus baseline, in each run. A gap is wider or narrower if the interval of the change "
-        "in its size excludes 0, and moved if it changed by more than chance in another way. Adjusted p: "
-        f"corrected over the family{comparison.family}; “min. detectable” is the smallest change that these "
-        "prompts would have shown with 80 % power."
-    )
-    values = (
-        "Each group’s value under both runs: a gap may narrow because one group fares better, or because "
-        "the other fares worse."
-    )
+    standings = run.table("standings").with_columns(pl.col(list(_COUNTS)).fill_null(0)).to_dicts()
+    question, details = _describe_question(run, names)
+    headline, verdict, order = _describe_changes(primary, clear, standings)
+    caveats, scale = [*CAVEATS, *list_suite_notes(run)], find_scale(gaps)
+    doubts = [f"{line.doubt}." for line in primary if line.verdict == INCONCLUSIVE and line.interval]
+    show_changes = partial(_changes, level=level, has_one_run=len(names) == 2)
     return doc.Report(
         run=run,
         question=question,
         details=details,
-        verdicts=(comparison.verdict,),
-        headline=comparison.headline,
+        verdicts=(verdict,),
+        headline=headline,
         opening=(
-            doc.Cards([_card(line, comparison, level) for line in comparison.clear_changes[:3]]),
-            doc.Tally(comparison.tallies if comparison.gaps else ()),
-            doc.Bullets(items=[f"{doubt}." for doubt in doubts], title="Inconclusive"),
-            doc.Text(f"{comparison.order[:1].upper()}{comparison.order[1:]}", "heading"),
-            doc.Text(lede, formats="html"),
-            _standings(comparison),
+            doc.Cards([_card(line, scale, level) for line in clear[:3]]),
+            doc.Tally(tally if gaps else ()),
+            doc.Bullets(items=doubts, title="Inconclusive"),
+            doc.Text(f"{order[:1].upper()}{order[1:]}", "heading"),
+            doc.Text(_STANDINGS, formats="html"),
+            _standings(standings, names[0]),
         ),
         sections=(
-            doc.Section("filters", "", (_filters(comparison),), group="explore"),
-            _leaderboard(comparison, level),
-            _changes("gaps", gaps, comparison.gaps, comparison),
-            _changes("values", values, comparison.values, comparison),
+            doc.Section("filters", "", (_filters(gaps or values, names, tally),), group="explore"),
+            _leaderboard(run, known, level),
+            show_changes("gaps", _GAPS.format(family=_describe_families(primary)), gaps, clear),
+            show_changes("values", _VALUES, values),
             doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore"),
         ),
         caveats=caveats,
@@ -183,7 +242,7 @@ def build_report(run: Run) -> doc.Report:
             run,
             (
                 fact
-                for number, item in enumerate(read_objects(run.manifest, "runs"), start=1)
+                for number, item in enumerate(runs, start=1)
                 for fact in (
                     Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", True),
                     Fact(f"Run {number} was made by", read_text(item, "command"), is_code=True),
@@ -192,7 +251,7 @@ def build_report(run: Run) -> doc.Report:
         ),
         manifest=_KEYS,
         tables=_TABLES,
-        values={"verdict": comparison.verdict, "caveats": caveats},
+        values={"verdict": verdict, "caveats": caveats},
         page=doc.Page(
             folder=Path(__file__).parent / "templates",
             style="compare.css",
@@ -202,13 +261,42 @@ def build_report(run: Run) -> doc.Report:
     )
 
 
+def _describe_changes(
+    primary: Sequence[ChangeLine], clear: Sequence[ChangeLine], standings: Sequence[Mapping[str, Any]]
+) -> tuple[str, str, str]:
+    """How many gaps changed, the comparison in one sentence, and whose groups are closest together."""
+    best = [str(row["run"]) for row in standings if row["rank"] == 1]
+    order = f"narrowest over all: {' and '.join(best)}"
+    if len(best) == len(standings):
+        order = "no run can be called narrower than the others"
+    tested = sum(line.verdict != NOT_TESTABLE for line in primary)
+    if not clear:
+        headline = f"None of {tested:,} gaps changed by more than chance, which does not prove that none did"
+        if not tested:
+            headline = "Nothing could be compared: no gap of these runs can be tested"
+        return headline, f"{headline}; {order}.", order
+    headline = f"{len(clear):,} of {tested:,} gaps changed by more than chance from the reference"
+    first = clear[0]
+    what = f"{first.what} ({first.measure.full_title}) under {first.text('run')}"
+    size = f"{' became '.join(first.sides)}{first.measure.unit}"
+    return headline, f"{headline}; the largest is {what}: {size}; {order}.", order
+
+
+def _describe_families(primary: Sequence[ChangeLine]) -> str:
+    """Over how many gaps of a run p-values are corrected, and how."""
+    sizes = sorted({int(line.value("family_size") or 0) for line in primary})
+    hows = sorted({line.text("correction") for line in primary})
+    how = ", ".join(CORRECTIONS.get(word, word) for word in hows)
+    return f" of a run, {' or '.join(f'{size:,}' for size in sizes)} gaps ({how})" if sizes else ""
+
+
 def format_ranks(ranks: Sequence[int | None]) -> list[str]:
     """Ranks with ties shown: 1, 2, 2 is "1", "2=", "2="."""
     return ["" if rank is None else f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
 
 
-def _describe_question(comparison: RunComparison) -> tuple[str, str]:
-    manifest, (reference, *others) = comparison.run.manifest, comparison.names
+def _describe_question(run: Run, names: Sequence[str]) -> tuple[str, str]:
+    manifest, (reference, *others) = run.manifest, names
     compared = join_words(others) if len(others) <= _NAMED else f"{len(others):,} runs"
     paired = read_mapping(manifest, "paired")
     is_paired = all(read_value(paired, suite) for suite in paired)
@@ -222,25 +310,24 @@ def _describe_question(comparison: RunComparison) -> tuple[str, str]:
     )
 
 
-def _card(line: ChangeLine, comparison: RunComparison, level: str) -> doc.Card:
+def _card(line: ChangeLine, scale: AxisScale, level: str) -> doc.Card:
     change = f"Change {line.change.text}{line.change.flag}"
     return doc.Card(
-        size=f"{line.before} → {line.after}",
+        size=" → ".join(line.sides),
         unit=line.measure.unit,
         claim=line.claim,
         evidence=f"{change}; {level} interval {line.interval}; adjusted p {line.p}",
         direction=line.tone,
-        chart=line.draw(find_scale(comparison.gaps)),
+        chart=line.draw(scale),
     )
 
 
-def _standings(comparison: RunComparison) -> doc.Table:
-    rows = comparison.standings
+def _standings(rows: Sequence[dict[str, Any]], reference: str) -> doc.Table:
     ranks = format_ranks([row["rank"] for row in rows])
     columns: dict[doc.Column | str, doc.Show] = {
         doc.Column("Rank", can_sort=False): "place",
         doc.Column("Run", name="run", can_sort=False): lambda row: doc.Cell(
-            row["run"], tags=("reference",) * (row["run"] == comparison.names[0])
+            row["run"], tags=("reference",) * (row["run"] == reference)
         ),
         doc.Column("", "plot", formats="html"): lambda row: doc.Cell(
             chart=draw_pieces({style: row[key] for key, (_, style) in _COUNTS.items()}, style="share")
@@ -254,23 +341,24 @@ def _standings(comparison: RunComparison) -> doc.Table:
     )
 
 
-def _filters(comparison: RunComparison) -> doc.Template:
-    lines = comparison.gaps or comparison.values
+def _filters(
+    lines: Sequence[ChangeLine], names: Sequence[str], tally: Sequence[doc.VerdictCount]
+) -> doc.Template:
     selects = [
         (column.capitalize(), column, doc.list_choices(line.text(column) for line in lines))
         for column in ("axis", "metric")
     ]
-    if len(comparison.names) > 2:
-        selects.append(("Run", "run", [("", "all"), *((name, name) for name in comparison.names[1:])]))
-    words = [(count.word, count.word) for count in comparison.tallies if count.amount]
+    if len(names) > 2:
+        selects.append(("Run", "run", [("", "all"), *((name, name) for name in names[1:])]))
+    words = [(count.word, count.word) for count in tally if count.amount]
     selects.append(("Show", "so", [("", "every change"), *words]))
     form = {"id": "narrow", "label": "Filter leaderboard and changes", "selects": selects}
     return doc.Template("filters.html.j2", form | {"has_exploratory": True})
 
 
-def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
+def _leaderboard(run: Run, known: Mapping[MeasureKey, Measure], level: str) -> doc.Section:
     boards: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in null_non_finite(comparison.run.table("leaderboard")).to_dicts():
+    for row in null_non_finite(run.table("leaderboard")).to_dicts():
         boards.setdefault(tuple(row[key] for key in ("suite", "axis", "metric", "output")), []).append(row)
     lede = (
         f"The typical gap between two groups of an axis, corrected for chance, with its {level} interval. "
@@ -283,7 +371,7 @@ def _leaderboard(comparison: RunComparison, level: str) -> doc.Section:
     )
     # Primary measures first, and those that separate runs first.
     bodies = sorted(
-        (build_board(part, comparison.measures[key[2], key[3]]) for key, part in boards.items()),
+        (build_board(part, known[key[2], key[3]]) for key, part in boards.items()),
         key=lambda rows: ("exploratory" in rows[0].data, not any(row.tone for row in rows[1:])),
     )
     table = doc.Table(
@@ -333,7 +421,15 @@ def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc
     return rows
 
 
-def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunComparison) -> doc.Section:
+def _changes(
+    name: str,
+    lede: str,
+    lines: Sequence[ChangeLine],
+    largest: Sequence[ChangeLine] = (),
+    *,
+    level: str,
+    has_one_run: bool,
+) -> doc.Section:
     is_gap, scale = name == "gaps", find_scale(lines)
     dots = ((f"one {style}".strip(), "after") for style in ("higher", "lower", "ink", ""))
     samples = [
@@ -344,19 +440,23 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
     meanings = ("reference", "wider", "narrower", "moved", INCONCLUSIVE)
     legend = [*zip(samples, meanings, strict=True), (line, "no gap" if is_gap else "0")]
     columns: dict[doc.Column | str, Callable[[ChangeLine], doc.AnyCell]] = {
-        "Group": lambda line: doc.Cell(line.group, note=f"against {line.baseline}" if line.baseline else ""),
+        "Group": lambda line: doc.Cell(
+            line.words("group"), note=f"against {line.baseline}" if line.baseline else ""
+        ),
         doc.Column("Measure", name="measure"): lambda line: doc.Cell(
             line.measure.full_title, tags=("exploratory",) * bool(line.row["exploratory"])
         ),
         doc.Column("Run", name="run"): lambda line: line.text("run"),
         doc.Column("", "plot", formats="html"): lambda line: doc.Cell(chart=line.draw(scale)),
-        doc.Column("Before", "num", name="was"): lambda line: line.before,
-        doc.Column("After", "num", name="is"): lambda line: line.after,
+        doc.Column("Before", "num", name="was"): lambda line: line.sides[0],
+        doc.Column("After", "num", name="is"): lambda line: line.sides[1],
         doc.Column("Change", "num", name="change"): lambda line: line.change,
-        doc.interval_column(format_level(comparison.run), "ends"): lambda line: line.interval,
+        doc.interval_column(level, "ends"): lambda line: line.interval,
         doc.Column("Adjusted p", "num", name="p"): lambda line: line.p,
         doc.Column("Verdict", "verdict", name="so"): lambda line: line.verdict_words,
-        doc.Column("Min. detectable", "num", name="least"): lambda line: line.seen_from,
+        doc.Column("Min. detectable", "num", name="least"): lambda line: line.measure.gap(
+            line.value("min_detectable")
+        ),
     }
     table = doc.build_table(
         lines,
@@ -364,11 +464,10 @@ def _changes(name: str, lede: str, lines: Sequence[ChangeLine], comparison: RunC
         tone=lambda line: f"{line.tone} {'clear' * (line.verdict in BEYOND)}".strip(),
         data=_list_filters,
         source="changes",
-        style="changes" + " two" * (len(comparison.names) == 2),
+        style="changes" + " two" * has_one_run,
         shown=1000,
         formats="html md",
     )
-    largest = comparison.clear_changes if is_gap else ()
     short = (0, 1, 2, 4, 5, 6, 8, 9)
     blocks = (
         doc.Text(lede, formats="html"),

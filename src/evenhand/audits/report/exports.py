@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from statistics import NormalDist
 
@@ -32,8 +32,12 @@ def lm_eval_results(run: Run) -> str:
     tasks: dict[str, list[dict[str, Json]]] = {}
     for row in to_rows(run.table("groups")):
         tasks.setdefault(_task(row, "suite", "axis", "group"), []).append(row)
-    axes = _axes(run)
-    results = {name: _results(rows) for name, rows in tasks.items()} | axes
+    gaps = _find_largest_gaps(run)
+    axes = {name: _results(next(iter(rows.values()))["axis"], rows.items()) for name, rows in gaps.items()}
+    results = {
+        name: _results(f" - {rows[0]['group']}", [(_output(row), row) for row in rows])
+        for name, rows in tasks.items()
+    } | axes
     axis_of = {name: _task(rows[0], "suite", "axis") for name, rows in tasks.items()}
     model, created = _model(run), _seconds(read_text(run.manifest, "created"))
     content: dict[str, Json] = {
@@ -50,7 +54,7 @@ def lm_eval_results(run: Run) -> str:
         },
         "versions": dict.fromkeys(results, read_text(run.manifest, "package")),
         "n-shot": dict.fromkeys(results, 0),
-        "higher_is_better": {name: dict.fromkeys(_metrics(axis), False) for name, axis in axes.items()},
+        "higher_is_better": {name: dict.fromkeys(rows, False) for name, rows in gaps.items()},
         # Texts of a group, and those with a value of the output that most have one of.
         "n-samples": {
             name: {"original": max(n + n_null for n, n_null in amounts), "effective": max(amounts)[0]}
@@ -86,7 +90,7 @@ def list_numbers(run: Run) -> dict[str, float]:
     }
     findings = find_gaps(run)
     judged = {
-        "supported": findings.largest,
+        "supported": findings.by_standing["supported"],
         "judged": findings.judged_gaps,
         "cannot_tell": findings.inconclusive,
     }
@@ -107,11 +111,16 @@ def list_identifiers(run: Run) -> dict[str, str]:
     }
 
 
-def _results(rows: Sequence[Row]) -> dict[str, Json]:
-    results: dict[str, Json] = {"alias": f" - {rows[0]['group']}"}
-    for row in rows:
-        results[f"{_output(row)},{_FILTER}"] = "N/A" if row["value"] is None else row["value"]
-        results[f"{_output(row)}_stderr,{_FILTER}"] = _stderr(row, row["level"])
+def _results(alias: Json, rows: Iterable[tuple[str, Row]]) -> dict[str, Json]:
+    """The value and the standard error of each output: half an interval over its normal quantile."""
+    results = {"alias": alias}
+    for name, row in rows:
+        value, low, high, level = (row[key] for key in ("value", "low", "high", "level"))
+        results[f"{name},{_FILTER}"] = "N/A" if value is None else value
+        error: Json = "N/A"
+        if isinstance(low, float) and isinstance(high, float) and isinstance(level, float):
+            error = (high - low) / 2 / NormalDist().inv_cdf((1 + level) / 2)
+        results[f"{name}_stderr,{_FILTER}"] = error
     return results
 
 
@@ -119,17 +128,20 @@ def _output(row: Row) -> str:
     return f"{row['metric']}.{row['output']}"
 
 
-def _axes(run: Run) -> dict[str, dict[str, Json]]:
+def _find_largest_gaps(run: Run) -> dict[str, dict[str, Row]]:
+    """For each axis the largest gap of each output, as the row of a value."""
     at = read_number(run.manifest, "identity", "compare", "level") or 0.95
-    axes: dict[str, dict[str, Json]] = {}
+    axes: dict[str, dict[str, Row]] = {}
     for row in to_rows(run.table("comparisons")):
-        axis = axes.setdefault(_task(row, "suite", "axis"), {"alias": str(row["axis"])})
-        name, gap = f"largest_gap.{_output(row)}", row["estimate"]
-        known = axis.setdefault(f"{name},{_FILTER}", "N/A")
-        axis.setdefault(f"{name}_stderr,{_FILTER}", "N/A")
-        if isinstance(gap, float) and (not isinstance(known, float) or abs(gap) > known):
-            axis[f"{name},{_FILTER}"] = abs(gap)
-            axis[f"{name}_stderr,{_FILTER}"] = _stderr(row, at)
+        gaps, name, gap = (
+            axes.setdefault(_task(row, "suite", "axis"), {}),
+            f"largest_gap.{_output(row)}",
+            row["estimate"],
+        )
+        size = abs(gap) if isinstance(gap, float) else None
+        known = gaps[name]["value"] if name in gaps else None
+        if name not in gaps or (size is not None and not (isinstance(known, float) and known >= size)):
+            gaps[name] = {**row, "value": size, "level": at}
     return axes
 
 
@@ -148,25 +160,9 @@ def _index(run: Run) -> Iterator[Json]:
         }
         yield {
             "task": {"type": "text-generation", "name": "Bias measurement"},
-            "dataset": {
-                "type": f"evenhand/{row['suite']}",
-                "name": f"evenhand {row['suite']}: {compared}",
-            },
+            "dataset": {"type": f"evenhand/{row['suite']}", "name": f"evenhand {row['suite']}: {compared}"},
             "metrics": [metric],
         }
-
-
-def _metrics(axis: Mapping[str, Json]) -> list[str]:
-    names = [key.removesuffix(f",{_FILTER}") for key in axis if key != "alias"]
-    return [name for name in names if not name.endswith("_stderr")]
-
-
-def _stderr(row: Row, at: Json) -> Json:
-    """Half an interval of that level over its normal quantile."""
-    low, high = row["low"], row["high"]
-    if not (isinstance(low, float) and isinstance(high, float) and isinstance(at, float)):
-        return "N/A"
-    return (high - low) / 2 / NormalDist().inv_cdf((1 + at) / 2)
 
 
 def _task(row: Row, *columns: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -11,22 +11,19 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.audits.report.findings import Findings
-from evenhand.audits.report.gap_wording import Gap, OverallKey, read_omnibus
+from evenhand.audits.report.findings import Findings, Gap, read_omnibus
 from evenhand.audits.report.measures import Measure, MeasureKey
 from evenhand.report.charts import AxisScale, build_scale, draw_interval, element
 from evenhand.report.document import Cell, Column, Row, Table
 from evenhand.report.json_tables import BAR_KEY, null_non_finite
 from evenhand.report.manifest import format_level, read_text
-from evenhand.report.wording import format_exact, format_name
+from evenhand.report.wording import format_baseline, format_exact, format_name
 from evenhand.store.run import Run
 
 HEIGHT = 20
 """Units of the tallest column of a histogram."""
 FigureKey = tuple[str, str, str, str]
 """suite, model, axis, metric."""
-GroupKey = tuple[str, str, str, str, str, str]
-"""suite, model, axis, group, metric, output."""
 Values = Mapping[str, Any]
 Cuts = tuple[tuple[float, ...], int]
 """Cuts, and which of them is the metric's own."""
@@ -44,8 +41,6 @@ class ChartPanel:
     """Whether the spread of any group can be drawn."""
     supported_count: int
     """How many of its gaps are larger than chance."""
-    has_values: bool
-    """Whether any group of it has an estimate."""
     cuts: tuple[float, ...]
     """The cuts at which its shares are known, from the middle of the range outwards."""
     own_cut: int
@@ -66,8 +61,6 @@ class ChartFigure:
     """Metric and axis as words: "Sentiment by race"."""
     has_values: bool
     """Whether any group of it has an estimate."""
-    supported_count: int
-    """How many of its gaps are larger than chance."""
     groups: int
     """How many groups its largest panel holds."""
 
@@ -78,9 +71,9 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
     Metrics in the order they were asked for, axes in the order of the table. Where there are more rows
     than may be drawn, whole panels go, exploratory ones first.
     """
-    rows: dict[FigureKey, dict[MeasureKey, list[_GroupRow]]] = {}
+    rows: dict[FigureKey, dict[MeasureKey, list[Values]]] = {}
     for row in _read_rows(run, findings):
-        suite, model, axis, _, metric, output = row.key
+        suite, model, axis, _, metric, output = (row[column] for column in BAR_KEY)
         rows.setdefault((suite, model, axis, metric), {}).setdefault((metric, output), []).append(row)
     metrics = list(dict.fromkeys(measure.metric for measure in findings.measures.values()))
     plans = [
@@ -99,55 +92,37 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
     omnibus, cuts, level = read_omnibus(run), _read_cuts(run), format_level(run)
     figures = []
     for (number, key), part in groupby(plans, key=itemgetter(0, 1)):
-        panels = []
+        panels, drawn = [], list[Values]()
         for _, _, place, measure, own in part:
+            drawn += own
             overall = (*key, measure.output)
-            answer = f" {omnibus[overall].sentence}" if overall in omnibus else ""
+            answer = f" {omnibus[overall].hint}" if overall in omnibus else ""
             name = f"panel-{number}-{place}"
             panels.append(_build_panel(name, measure, own, level, answer, cuts.get(overall, ((), 0))))
         suite, model, axis, metric = key
         title = f"{format_name(metric)} by {format_name(axis)}"
-        figure = ChartFigure(
-            id=f"figure-{number}",
-            panels=tuple(panels),
-            suite=suite,
-            model=model,
-            axis=axis,
-            metric=metric,
-            title=title[:1].upper() + title[1:],
-            has_values=any(panel.has_values for panel in panels),
-            supported_count=sum(panel.supported_count for panel in panels),
-            groups=max(len(panel.table.rows) for panel in panels),
-        )
-        figures.append(figure)
+        has_values = any(row["value"] is not None for row in drawn)
+        most = max(len(panel.table.rows) for panel in panels)
+        title = title[:1].upper() + title[1:]
+        source = (f"figure-{number}", tuple(panels), suite, model, axis, metric)
+        figures.append(ChartFigure(*source, title, has_values, most))
     return figures, total - sum(len(own) for *_, own in plans)
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupRow:
-    """A row of the groups table with the gap it is shown with."""
+def _read_rows(run: Run, findings: Findings) -> Iterator[Values]:
+    """The rows of the groups table, each with more of what is drawn.
 
-    index: int
-    key: GroupKey
-    row: Values
-    gap: Gap | None
-    is_baseline: bool
-    reference: float | None
-    """The value it is compared with."""
-    standing: str
-    """The standing of the gap, or ``baseline``, or ``alone`` where there is nothing to compare with."""
-    spread: Values | None
-    """Its row of the distributions, with its counts in equal bins and its quantiles."""
-
-
-def _read_rows(run: Run, findings: Findings) -> Iterable[_GroupRow]:
+    ``gap`` is the gap it is shown with, ``reference`` the value it is compared with, ``standing`` that of the
+    gap, or ``baseline``, or ``alone`` where there is nothing to compare with, and ``spread`` its row of the
+    distributions, with its counts in equal bins and its quantiles.
+    """
     spreads = {
         tuple(row[column] for column in BAR_KEY): row
         for row in run.table("distributions").iter_rows(named=True)
         if sum(row["counts"] or ())
     }
     # For each group the gap to its declared baseline, or else the first there is.
-    gaps: dict[GroupKey, Gap] = {}
+    gaps: dict[tuple[str, ...], Gap] = {}
     for gap in findings.gaps:
         row = gap.comparison
         key = (row.suite, row.model, row.axis, row.group, row.metric, row.output)
@@ -156,42 +131,36 @@ def _read_rows(run: Run, findings: Findings) -> Iterable[_GroupRow]:
             gaps[key] = gap
     baselines = {(gap.comparison.suite, gap.comparison.axis, gap.baseline_group) for gap in findings.gaps}
     for index, values in enumerate(null_non_finite(run.table("groups")).iter_rows(named=True)):
-        suite, model, axis, group, metric, output = (values[column] for column in BAR_KEY)
-        key = (suite, model, axis, group, metric, output)
+        key = tuple(values[column] for column in BAR_KEY)
+        reference, standing = None, "alone"
         if own := gaps.get(key):
-            is_baseline, reference, standing = False, own.comparison.baseline_value, str(own.standing)
-        elif is_baseline := (suite, axis, group) in baselines:
+            reference, standing = own.comparison.baseline_value, own.standing
+        elif (values["suite"], values["axis"], values["group"]) in baselines:
             reference, standing = values["value"], "baseline"
-        else:
-            reference, standing = None, "alone"
-        yield _GroupRow(index, key, values, own, is_baseline, reference, standing, spreads.get(key))
+        more = {"index": index, "gap": own, "reference": reference, "standing": standing}
+        yield values | more | {"spread": spreads.get(key)}
 
 
-def _read_cuts(run: Run) -> dict[OverallKey, Cuts]:
+def _read_cuts(run: Run) -> dict[tuple[str, ...], Cuts]:
     """For each axis and share its cuts, from the middle outwards, and which is the metric's own."""
-    key = ("suite", "model", "axis", "metric", "output")
-    table = run.table("cuts").select(*key, "cut", "own").unique(maintain_order=True)
+    names = ("suite", "model", "axis", "metric", "output")
+    table = run.table("cuts").select(*names, "cut", "own").unique(maintain_order=True)
     ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
-    parts = ordered.group_by(key, maintain_order=True).agg("cut", "own")
-    return {
-        (suite, model, axis, metric, output): (tuple(cuts), own.index(True))
-        for suite, model, axis, metric, output, cuts, own in parts.iter_rows()
-        if True in own
-    }
+    parts = ordered.group_by(names, maintain_order=True).agg("cut", "own").iter_rows()
+    return {tuple(key): (tuple(cuts), own.index(True)) for *key, cuts, own in parts if True in own}
 
 
 def _build_panel(
-    name: str, measure: Measure, rows: Sequence[_GroupRow], level: str, answer: str, cuts: Cuts
+    name: str, measure: Measure, rows: Sequence[Values], level: str, answer: str, cuts: Cuts
 ) -> ChartPanel:
     # The largest value first, nulls last.
-    ordered = sorted(rows, key=lambda each: (-(each.row["value"] or 0), each.row["group"]))
-    ordered.sort(key=lambda each: each.row["value"] is None)
-    ends = [end for row in rows for end in (*map(row.row.get, ("value", "low", "high")), row.reference)]
+    ordered = sorted(rows, key=lambda row: (row["value"] is None, -(row["value"] or 0), row["group"]))
+    ends = [row[end] for row in rows for end in ("value", "low", "high", "reference")]
     scale = build_scale((end for end in ends if end is not None), share=measure.kind == "share")
-    spreads = [row.spread for row in ordered if row.spread]
+    spreads = [row["spread"] for row in ordered if row["spread"]]
     spread_scale = find_histogram_scale(spreads)
     tallest = max((max(spread["counts"]) / sum(spread["counts"]) for spread in spreads), default=1.0)
-    baselines = {row.gap.short_baseline for row in rows if row.gap}
+    baselines = {format_baseline(row["gap"].baseline_group) for row in rows if row["gap"]}
     line = f" Vertical line: {baselines.pop()}." if len(baselines) == 1 else ""
     form = (lambda x: f"{100 * x:g} %") if measure.kind == "share" else format_exact
     ticks = _draw_ticks(scale, form, style="means", grid=f"{name}-grid")
@@ -207,22 +176,21 @@ def _build_panel(
         Column("Adjusted p", "num", name="p"),
         Column("Texts", "num", "/ clusters", "n"),
     )
-    drawn = [_draw_row(each, measure, scale, spread_scale, tallest=tallest, panel=name) for each in ordered]
+    drawn = [_draw_row(row, measure, scale, spread_scale, tallest=tallest, panel=name) for row in ordered]
     return ChartPanel(
         id=name,
         measure=measure,
         table=Table(columns=columns, rows=drawn, style="chart", frame="", label=measure.full_title),
         caption=f"{measure.caption}{line}{answer}",
         has_spread=bool(spreads),
-        supported_count=sum(row.standing == "supported" for row in rows),
-        has_values=any(row.row["value"] is not None for row in rows),
+        supported_count=sum(row["standing"] == "supported" for row in rows),
         cuts=cuts[0],
         own_cut=cuts[1],
     )
 
 
 def _draw_row(
-    each: _GroupRow,
+    row: Values,
     measure: Measure,
     scale: AxisScale | None,
     spread_scale: AxisScale | None,
@@ -231,18 +199,18 @@ def _draw_row(
     panel: str,
 ) -> Row:
     """A group: its chart, its estimate with the quantiles of its texts, and its gap."""
-    row, gap, chart, quantiles = each.row, each.gap, Markup(), Markup()
+    gap: Gap | None = row["gap"]
+    spread, chart, quantiles = row["spread"], Markup(), Markup()
     if scale:
-        dot, reference = (None if x is None else scale.at(x) for x in (row["value"], each.reference))
+        dot, reference = (None if x is None else scale.at(x) for x in (row["value"], row["reference"]))
         lines, bar = element("use", href=f"#{panel}-grid"), scale.span(row["low"], row["high"])
         chart = draw_interval(dot, bar, reference=reference, style="means", extra=lines)
-    if each.spread and spread_scale:
-        chart += draw_histogram(each.spread, spread_scale, tallest=tallest, grid=f"{panel}-spread")
-    if row["value"] is None:
-        estimate = Cell(note=format_name(row["null_reason"] or "no estimate"))
-    else:
-        if each.spread:
-            median, *middle = (measure.value(each.spread[key]) for key in ("q50", "q25", "q75"))
+    if spread and spread_scale:
+        chart += draw_histogram(spread, spread_scale, tallest=tallest, grid=f"{panel}-spread")
+    estimate = Cell(note=format_name(row["null_reason"] or "no estimate"))
+    if row["value"] is not None:
+        if spread:
+            median, *middle = (measure.value(spread[key]) for key in ("q50", "q25", "q75"))
             words = element("b", median) + " " + element("small", " to ".join(middle))
             quantiles = element("span", words, class_="spreads")
         ends = [measure.value(row[end]) for end in ("low", "high") if row[end] is not None]
@@ -252,15 +220,19 @@ def _draw_row(
     if gap and gap.comparison.estimate is not None:
         difference = measure.cell(gap.comparison.estimate, note=gap.signed_interval, arrow=gap.arrow)
     cells = (
-        Cell(format_name(row["group"]), tags=("baseline",) * each.is_baseline, button={"class": "name"}),
+        Cell(
+            format_name(row["group"]),
+            tags=("baseline",) * (row["standing"] == "baseline"),
+            button={"class": "name"},
+        ),
         Cell(chart=chart),
         estimate,
         difference,
         gap.p if gap else "",
         Cell(f"{row['n']:,}", note=f"/ {row['n_clusters']:,}"),
     )
-    tone = f"{each.standing} {gap.direction if gap else ''}".strip()
-    return Row(cells, tone, {"g": str(each.index)})
+    tone = f"{row['standing']} {gap.direction if gap else ''}".strip()
+    return Row(cells, tone, {"g": str(row["index"])})
 
 
 def find_histogram_scale(spreads: Sequence[Values]) -> AxisScale | None:

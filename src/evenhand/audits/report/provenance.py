@@ -21,13 +21,7 @@ from evenhand.report.manifest import (
     read_texts,
     read_value,
 )
-from evenhand.report.wording import (
-    format_baseline,
-    format_count,
-    format_exact,
-    format_name,
-    join_words,
-)
+from evenhand.report.wording import format_baseline, format_count, format_exact, format_name, join_words
 from evenhand.store.run import Run
 
 

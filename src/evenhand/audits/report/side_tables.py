@@ -9,13 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.audits.report.findings import Findings
-from evenhand.audits.report.gap_wording import Gap, OmnibusAnswer, OverallKey, read_omnibus
+from evenhand.audits.report.findings import Findings, Gap, OverallKey, read_omnibus
 from evenhand.audits.report.measures import Measure
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
 from evenhand.report.json_tables import GAP_KEY, null_non_finite
-from evenhand.report.manifest import read_mapping, read_objects, read_texts
+from evenhand.report.manifest import format_level, read_mapping, read_objects, read_texts
 from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, tint, tint_legend
 from evenhand.report.wording import format_baseline, format_name, format_p
 from evenhand.stats.base_rates import FEW_KEYWORDS, OVERALL
@@ -68,10 +67,7 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
         )
         tables.append(table)
         rows += drawn
-    legend = [
-        *tint_legend("▲ higher than the baseline", "▼ lower"),
-        (draw_swatches(), f"– {NOT_TESTABLE}"),
-    ]
+    legend = [*tint_legend("▲ higher than the baseline", "▼ lower"), (draw_swatches(), f"– {NOT_TESTABLE}")]
     if any(isinstance(cell, doc.Cell) and cell.tone == "blank" for row in rows for cell in row.cells):
         legend.append((draw_swatches("blank"), "not measured for this group"))
     if any(len(row.cells) > 1 for row in rows if row.is_heading):
@@ -85,7 +81,7 @@ def build_overview(run: Run, findings: Findings) -> doc.Section:
 
 
 def _overview_rows(
-    answers: Mapping[OverallKey, OmnibusAnswer], gaps: Sequence[Gap], measures: Sequence[Measure]
+    answers: Mapping[OverallKey, doc.Cell], gaps: Sequence[Gap], measures: Sequence[Measure]
 ) -> list[doc.Row]:
     """A heading for each axis and baseline of a suite and model, and a row for each of its groups."""
     axes: dict[tuple[str, str], dict[str, dict[Measure, Gap]]] = {}
@@ -94,32 +90,26 @@ def _overview_rows(
         groups.setdefault(gap.comparison.group, {})[gap.measure] = gap
     source, rows = (gaps[0].comparison.suite, gaps[0].comparison.model), []
     for (axis, _), groups in axes.items():
-        baseline = next(iter(next(iter(groups.values())).values())).short_baseline
+        baseline = format_baseline(next(iter(next(iter(groups.values())).values())).baseline_group)
         heading = [doc.Cell(format_name(axis), note=f"against {baseline}")]
         known = [answers.get((*source, axis, measure.metric, measure.output)) for measure in measures]
         if any(known):
-            heading += [
-                doc.Cell(answer.short, hint=answer.sentence, tone="differs" * answer.differs)
-                if answer
-                else doc.Cell()
-                for answer in known
-            ]
+            heading += [answer or doc.Cell() for answer in known]
         rows.append(doc.Row(heading, is_heading=True))
         for group, by_measure in sorted(groups.items()):
             cells = [doc.Cell(format_name(group), button={"class": "find", "find": ""})]
-            for measure in measures:
-                if measure not in by_measure:
+            for own in map(by_measure.get, measures):
+                if own is None:
                     cells.append(doc.Cell(tone="blank"))
                     continue
-                gap = by_measure[measure]
-                colour = tint(gap.arrow, abs(gap.comparison.effect_size or 0), STRENGTHS)
-                text = measure.gap(gap.comparison.estimate, signed=True) or "–"
-                cells.append(doc.Cell(text, tone=f"{gap.standing} {colour}".strip(), arrow=gap.arrow))
+                colour = tint(own.arrow, abs(own.comparison.effect_size or 0), STRENGTHS)
+                text = own.measure.gap(own.comparison.estimate, signed=True) or "–"
+                cells.append(doc.Cell(text, tone=f"{own.standing} {colour}".strip(), arrow=own.arrow))
             rows.append(doc.Row(cells))
     return rows
 
 
-def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section, list[str]]:
+def build_strata(run: Run, findings: Findings) -> tuple[doc.Section, list[str]]:
     """The gaps inside strata, contradicted ones first, and a warning for each of these."""
     estimate, key = pl.col("estimate"), [*GAP_KEY, "by"]
     compared, strata = (
@@ -134,57 +124,43 @@ def build_strata(run: Run, findings: Findings, level: str) -> tuple[doc.Section,
         .join(ends, on=key, how="left", nulls_equal=True, maintain_order="left")
         .sort(~pl.col("disagrees"), maintain_order=True)
     )
-    rows, warnings = [], []
-    for row in adjusted.iter_rows(named=True):
-        measure = findings.measures[row["metric"], row["output"]]
-        if not (row["disagrees"] or measure.primary):
-            continue
-        group, by = format_name(row["group"]), format_name(row["by"])
-        against = f"against {format_baseline(row['baseline'], row['axis'])}"
-        before, after = (measure.gap(row[gap], signed=True) for gap in ("whole", "estimate"))
-        if row["disagrees"]:
-            warnings.append(
-                f"{group} {against}, {measure.full_title}: over all texts the gap is "
-                f"{before}{measure.unit}, but with the same mix of {by} on both sides it is "
-                f"{after}{measure.unit}. The mix of {by} causes the gap, not the group."
-            )
-        rows.append(
-            (
-                doc.Cell(group, note=against),
-                doc.Cell(measure.full_title, tags=("points the other way",) * row["disagrees"]),
-                *(by, before, measure.cell(row["estimate"]), measure.interval(row["low"], row["high"])),
-                *(format_p(row["p_adjusted"]), measure.interval(row["least"], row["most"])),
-            )
+    measure = findings.measure
+    rows = [row for row in adjusted.to_dicts() if row["disagrees"] or measure(row).primary]
+    warnings = []
+    for row in filter(itemgetter("disagrees"), rows):
+        group, by, its = format_name(row["group"]), format_name(row["by"]), measure(row)
+        before, after = (f"{its.gap(row[gap], signed=True)}{its.unit}" for gap in ("whole", "estimate"))
+        warnings.append(
+            f"{group} {_against(row)}, {its.full_title}: over all texts the gap is {before}, but with the "
+            f"same mix of {by} on both sides it is {after}. The mix of {by} causes the gap, not the group."
         )
     lede = (
         "Each gap again with the same mix of strata on both sides. If that gap has the opposite sign, the "
         "mix causes the gap over all texts (Simpson’s paradox). All of this is exploratory."
     )
-    columns: Sequence[doc.Column | str] = (
-        *("Group", "Measure", "Strata", "#Over all", "#Same mix", doc.interval_column(level), "#Adjusted p"),
-        doc.Column("Inside, least to most", "num", can_sort=False),
-    )
-    section = doc.table_section(
-        "strata",
-        "Inside strata",
-        lede,
-        rows,
-        {column: itemgetter(place) for place, column in enumerate(columns)},
-        source="strata",
-        nav="Strata",
-        style="beside",
-        formats="html",
-    )
-    return section, warnings
+    columns: dict[doc.Column | str, doc.Show] = {
+        "Group": lambda row: doc.Cell(format_name(row["group"]), note=_against(row)),
+        "Measure": lambda row: doc.Cell(
+            measure(row).full_title, tags=("points the other way",) * row["disagrees"]
+        ),
+        "Strata": lambda row: format_name(row["by"]),
+        "#Over all": lambda row: measure(row).gap(row["whole"], signed=True),
+        "#Same mix": lambda row: measure(row).cell(row["estimate"]),
+        doc.interval_column(format_level(run)): lambda row: measure(row).interval(row["low"], row["high"]),
+        "#Adjusted p": lambda row: format_p(row["p_adjusted"]),
+        doc.Column("Inside, least to most", "num", can_sort=False): lambda row: measure(row).interval(
+            row["least"], row["most"]
+        ),
+    }
+    look: dict[str, Any] = {"source": "strata", "style": "beside", "formats": "html"}
+    return doc.table_section("strata", "Inside strata", lede, rows, columns, nav="Strata", **look), warnings
 
 
-def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
+def build_pairs(run: Run, findings: Findings) -> doc.Section:
     """The pairs of groups whose gap is larger than chance, by p."""
     table = null_non_finite(run.table("pairs"))
+    measure = findings.measure
     clear = table.filter(pl.col("p_adjusted") <= ALPHA).sort("p_adjusted", maintain_order=True)
-
-    def measure(row: Values) -> Measure:
-        return findings.measures[row["metric"], row["output"]]
 
     def way(row: Values) -> str:
         return "higher" if (row["estimate"] or 0) > 0 else "lower"
@@ -197,7 +173,7 @@ def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
         doc.Column("Gap", "num", name="gap"): lambda row: measure(row).cell(
             row["estimate"] or 0.0, arrow=way(row)
         ),
-        doc.interval_column(level): lambda row: measure(row).interval(row["low"], row["high"]),
+        doc.interval_column(format_level(run)): lambda row: measure(row).interval(row["low"], row["high"]),
         "#Adjusted p": lambda row: format_p(row["p_adjusted"]),
     }
     return doc.table_section(
@@ -215,16 +191,14 @@ def build_pairs(run: Run, findings: Findings, level: str) -> doc.Section:
     )
 
 
+def _against(row: Values) -> str:
+    return f"against {format_baseline(row['baseline'], row['axis'])}"
+
+
 def build_distances(run: Run) -> doc.Section:
     """The distances of base rates: distance, chance, what is left, which way; a table for each attribute."""
     tables = [
-        doc.Table(
-            title=title,
-            columns=DISTANCE_HEADS,
-            rows=rows,
-            source="distances",
-            formats="html md",
-        )
+        doc.Table(title=title, columns=DISTANCE_HEADS, rows=rows, source="distances", formats="html md")
         for title, rows in read_distances(run).items()
     ]
     return doc.Section("distances", "Distances", (doc.Text(EXPLANATION), *tables) if tables else ())
@@ -232,7 +206,14 @@ def build_distances(run: Run) -> doc.Section:
 
 def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
     """The rows of each attribute, metric and kind of prompt by the title of their table."""
-    table, poles = run.table("distances"), _read_poles(run)
+    table = run.table("distances")
+    # What the low and the high end of each metric are called, by its first output of two labels.
+    poles = {
+        spec: labels
+        for spec in read_mapping(run.manifest, "metrics")
+        for output in reversed(read_objects(run.manifest, "metrics", spec, "outputs"))
+        if len(labels := read_texts(output, "labels")) == 2
+    }
     # Suites differ in attribute or bias as a rule; where a run has several models each is named.
     is_shared = table["model"].n_unique() > 1
     tables: dict[str, list[tuple[str | doc.Cell, ...]]] = {}
@@ -245,21 +226,19 @@ def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
 
 def describe_distances(run: Run) -> str:
     """How many options lean beyond chance, in a sentence, and the first of them; empty without distances."""
-    rows = [(title, row) for title, rows in read_distances(run).items() for row in rows]
-    tested = [(title, row) for title, row in rows if row[0] != "Overall" and row[5]]
-    leans = [
-        f"{row[0]} {row[6]} ({title})"
-        for title, row in tested
-        if isinstance(row[3], doc.Cell) and row[3].is_strong
-    ]
-    if not tested:
-        return ""
+    n_tested, leans = 0, []
+    for title, rows in read_distances(run).items():
+        for option, _, _, beyond, _, p, lean, *_ in rows:
+            if option != "Overall" and p:
+                n_tested += 1
+                leans += [f"{option} {lean} ({title})"] * (isinstance(beyond, doc.Cell) and beyond.is_strong)
     if not leans:
-        return f"Distances: none of {len(tested):,} options is further away than expected by chance."
+        none = f"Distances: none of {n_tested:,} options is further away than expected by chance."
+        return none if n_tested else ""
     more = f"; {len(leans) - _NAMED:,} more in the report" if len(leans) > _NAMED else ""
     verb = "leans" if len(leans) == 1 else "lean"
     named = "; ".join(leans[:_NAMED])
-    return f"Distances: {len(leans):,} of {len(tested):,} options {verb} beyond chance: {named}{more}."
+    return f"Distances: {len(leans):,} of {n_tested:,} options {verb} beyond chance: {named}{more}."
 
 
 def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | str, ...]:
@@ -279,14 +258,3 @@ def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | st
         "" if way is None else f"{way:+.3f} {higher if way > 0 else lower}",
         *(f"{row['n']:,}", f"{row['n_keywords']:,}"),
     )
-
-
-def _read_poles(run: Run) -> dict[str, tuple[str, str]]:
-    """What the low and the high end of each metric are called."""
-    poles: dict[str, tuple[str, str]] = {}
-    for spec in read_mapping(run.manifest, "metrics"):
-        for output in read_objects(run.manifest, "metrics", spec, "outputs"):
-            labels = read_texts(output, "labels")
-            if len(labels) == 2:
-                poles.setdefault(spec, (labels[0], labels[1]))
-    return poles

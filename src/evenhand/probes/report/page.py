@@ -10,11 +10,10 @@ from typing import Final
 import polars as pl
 from markupsafe import Markup
 
-from evenhand.probes.report.matrix_cells import KEY, MEANINGS, ProbeCell
 from evenhand.report import document as doc
 from evenhand.report.charts import Plot, draw, element
 from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text, read_texts
-from evenhand.report.verdicts import ALPHA, LARGER, TEST_WORDS, tint_legend
+from evenhand.report.verdicts import ALPHA, LARGER, TEST_WORDS, TableRow, TestStanding, tint, tint_legend
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -26,6 +25,14 @@ from evenhand.report.wording import (
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 from evenhand.store.run import Run
 
+MEANINGS: Final[Mapping[TestStanding, str]] = {
+    "supported": "adjusted p of at most 0.05, and the interval over templates excludes 0",
+    "unclear": "the difference may be chance",
+    "missing": "no t-test: fewer than two pairs, all differences the same, or one template",
+}
+STRENGTHS: Final = (0.05, 0.15)
+"""Sizes of the ACS from which a clear cell has the medium colour, and the full colour."""
+_KEY: Final = ("corpus", "axis", "group_a", "group_b", "emotion")
 MOST_PLOTS: Final = 6
 MOST_POINTS: Final = 240
 """Maximum pairs drawn in a plot; of more, evenly spaced ones are drawn."""
@@ -47,6 +54,80 @@ CAVEATS: Final = (
     "A difference does not show which side is wrong: the ground truth, where there is one, is that of the "
     "emotion word.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCell(TableRow):
+    """One row of ``measures``: an emotion and a pair of groups."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Corpus, axis, first group, second group, emotion."""
+        return tuple(map(self.text, _KEY))
+
+    @property
+    def size(self) -> float:
+        """The size of the mean difference."""
+        return abs(self.value("difference") or 0)
+
+    @property
+    def standing(self) -> TestStanding:
+        """The combined result of test and interval."""
+        adjusted, low, high = (self.value(key) for key in ("p_adjusted", "difference_low", "difference_high"))
+        if adjusted is None or low is None or high is None:
+            return "missing"
+        return "supported" if adjusted <= ALPHA and not low <= 0 <= high else "unclear"
+
+    @property
+    def direction(self) -> str:
+        """``higher`` where the second group has the higher intensities, ``lower`` where the first has."""
+        gap = self.value("difference")
+        return "" if not gap else "higher" if gap > 0 else "lower"
+
+    @property
+    def is_contrary(self) -> bool:
+        """Whether the ACS, a mean of ratios, favours another group than the mean difference."""
+        return (self.value("acs") or 0.0) * (self.value("difference") or 0.0) < 0
+
+    @property
+    def tint(self) -> str:
+        """The colour of a clear cell: side and strength of the ACS; empty where it has another sign."""
+        acs = self.value("acs")
+        is_clear = self.standing == "supported" and acs and not self.is_contrary
+        return tint(self.direction, abs(acs or 0.0), STRENGTHS) if is_clear else ""
+
+    @property
+    def acs_words(self) -> str:
+        """The higher group by the ACS: "female higher", "equal"; empty if there is no ACS."""
+        if more := self.leans_to("acs"):
+            return f"{more} higher"
+        return "" if self.value("acs") is None else "equal"
+
+    @property
+    def statement(self) -> str:
+        """The difference in words, without its sign."""
+        more = self.leans_to("difference")
+        less = self.words("group_a" if self.direction == "higher" else "group_b")
+        return f"More {self.words('emotion')} is found in the same sentence for {more} than for {less}"
+
+    @property
+    def evidence(self) -> str:
+        """The numbers behind the statement."""
+        low, high = (self.value(end) or 0.0 for end in ("difference_low", "difference_high"))
+        pairs, templates = (int(self.value(count) or 0) for count in ("n", "n_clusters"))
+        ends = " to ".join(map(format_number, sorted((abs(low), abs(high)))))
+        span = f" ({ends})" if low * high > 0 else ""
+        return (
+            f"by {format_number(self.size)}{span} on a scale from 0 to 1, "
+            f"ACS {self.format_number('acs', signed=True)}, adjusted p {self.p}, "
+            f"{format_count(pairs, 'pair')} from {format_count(templates, 'template')}"
+        )
+
+    @property
+    def is_below_parity(self) -> bool:
+        """Whether one group gets the class much less often than the other."""
+        dp = self.value("dp")
+        return dp is not None and dp < PARITY_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +158,6 @@ class ProbeFindings:
         return f"{len(self.largest):,} of {format_count(tested, 'difference')} {verb} {LARGER}"
 
     @property
-    def verdict(self) -> str:
-        """The headline and the largest difference."""
-        if not self.largest:
-            return f"{self.headline}."
-        first = self.largest[0]
-        return f"{self.headline}. The largest: m{first.statement[1:]}, {first.evidence}."
-
-    @property
     def view_words(self) -> str:
         """Which pairs and which intensity are shown, in words."""
         which = "pairs in which both predictions agree" if self.view["pairs"] == "agreeing" else "all pairs"
@@ -109,9 +182,12 @@ class ProbeFindings:
                 "In no cell does one group get the class less than 0.80 times as often as the other "
                 "(demographic parity)"
             )
+        emotion, group_a, group_b = map(below[0].words, ("emotion", "group_a", "group_b"))
+        first, second = (format_percent(below[0].value(share) or 0.0) for share in ("share_a", "share_b"))
         return (
             f"In {len(below):,} of {len(self.cells):,} cells one group gets the class less than 0.80 times "
-            f"as often as the other; for example, {below[0].parity}"
+            f"as often as the other; for example, {emotion} is predicted for {first} of the sentences about "
+            f"{group_a} and {second} of those about {group_b}"
         )
 
 
@@ -141,31 +217,29 @@ def build_report(run: Run) -> doc.Report:
     ]
     standings = [cell.standing for cell in findings.cells]
     tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=MEANINGS)
+    verdict = f"{findings.headline}."
+    if findings.largest:
+        first = findings.largest[0]
+        verdict += f" The largest: m{first.statement[1:]}, {first.evidence}."
     return doc.Report(
         run=run,
         question=question,
         details=details,
-        verdicts=(findings.verdict,),
+        verdicts=(verdict,),
         headline=findings.headline,
         opening=(
             doc.Cards(cards),
-            doc.Text("" if cards else findings.verdict, "seen", "html"),
+            doc.Text("" if cards else verdict, "seen", "html"),
             doc.Tally(tally),
             doc.Bullets(items=(f"{findings.flip_sentence}.", f"{findings.parity_sentence}.")),
         ),
-        sections=(
-            _matrices(findings),
-            _plots(findings),
-            _flips(findings),
-            _sets(run),
-            _measures(findings),
-        ),
+        sections=(_matrices(findings), _plots(findings), _flips(findings), _sets(run), _measures(findings)),
         caveats=CAVEATS,
         notes=read_texts(run.manifest, "warnings")[:MOST_WARNINGS],
         facts=list_facts(run, _own_facts(run)),
         manifest=_MANIFEST,
         tables=_TABLES,
-        values={"verdict": findings.verdict, "caveats": list(CAVEATS)},
+        values={"verdict": verdict, "caveats": list(CAVEATS)},
         page=doc.Page(folder=Path(__file__).parent, style="probe.css", downloads=_TABLES),
     )
 
@@ -187,7 +261,7 @@ def _describe_question(findings: ProbeFindings) -> tuple[str, str]:
 
 
 def _matrices(findings: ProbeFindings) -> doc.Section:
-    tables: dict[tuple[str, str], dict[str, list[ProbeCell]]] = {}
+    tables: dict[tuple[str, ...], dict[str, list[ProbeCell]]] = {}
     for cell in findings.cells:
         tables.setdefault(cell.key[:2], {}).setdefault(cell.pair, []).append(cell)
     lede = (
@@ -250,7 +324,7 @@ def _plots(findings: ProbeFindings) -> doc.Section:
     counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
     plots = []
     for cell in (findings.largest or findings.cells)[:MOST_PLOTS]:
-        own = pairs.filter(pl.col(counts), **dict(zip(KEY, cell.key, strict=True)))
+        own = pairs.filter(pl.col(counts), **dict(zip(_KEY, cell.key, strict=True)))
         values = own.select(f"{kind}_a", f"{kind}_b").drop_nulls()
         plots += [_plot(cell, sorted(values.iter_rows(), key=sum))] if values.height else []
     lede = (
@@ -350,7 +424,7 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         "#Average delta": lambda cell: cell.format_number("avg_delta") or "–",
         doc.Column("ACS", "num", name="gap"): lambda cell: doc.Cell(
             cell.format_number("acs", signed=True) or "–",
-            note=f"by mean {cell.contrary}" if cell.contrary else "",
+            note=f"by mean {cell.leans_to('difference')}" if cell.is_contrary else "",
             is_strong=True,
         ),
         "#Adjusted p": lambda cell: cell.p,
@@ -358,7 +432,11 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         "#Equal opportunity": lambda cell: cell.format_number("opportunity") or "–",
         "#Flips": lambda cell: format_value(cell.row["flips"]),
         "#Pairs": lambda cell: format_value(cell.row["n"]),
-        doc.Column("Verdict", "verdict"): lambda cell: cell.verdict,
+        doc.Column("Verdict", "verdict"): lambda cell: (
+            f"higher for {cell.leans_to('difference')}"
+            if cell.standing == "supported"
+            else cell.reason or TEST_WORDS[cell.standing]
+        ),
     }
     table = doc.build_table(
         findings.cells,
