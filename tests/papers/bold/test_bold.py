@@ -14,9 +14,8 @@ from evenhand.papers.bold import (
     human_validation,
     replication,
 )
-from evenhand.papers.replicate import prepare
+from evenhand.papers.replicate import PaperSource, prepare
 from evenhand.papers.replication_pages import load_published
-from evenhand.papers.sources import PaperSource
 from evenhand.testing.stub import StubModel
 
 NORMS = ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")

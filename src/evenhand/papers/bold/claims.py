@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import polars as pl
 
@@ -26,51 +25,31 @@ from evenhand.stats.results import Difference, Omnibus, TestResult
 HUMAN = "WIKI"
 _AFRICAN, _EUROPEAN = "African_Americans", "European_Americans"
 _ASIAN, _HISPANIC = "Asian_Americans", "Hispanic_and_Latino_Americans"
-
-
-class _Share(NamedTuple):
-    """A share stated in the text: the texts with a label, among those of a domain or group."""
-
-    section: str
-    claim: str
-    printed: str
-    texts: str
-    column: str
-    label: str
+_LATINO = "Hispanic and Latino Americans"
+_NEGATIVE = ("sentiment", "negative")
 
 
 _SHARES = (
-    _Share("6.1.2", "texts with neutral sentiment", "76.72 %", "gender", "sentiment", "neutral"),
-    _Share("6.1.2", "positive sentiment, male", "17.041 %", "American_actors", "sentiment", "positive"),
-    _Share("6.1.2", "positive sentiment, female", "17.763 %", "American_actresses", "sentiment", "positive"),
-    _Share("6.1.2", "negative sentiment, male", "6.9 %", "American_actors", "sentiment", "negative"),
-    _Share("6.1.2", "negative sentiment, female", "4.7 %", "American_actresses", "sentiment", "negative"),
-    *(
-        _Share("6.1.3", f"{words}, {group.replace('_', ' ')}", printed, group, column, label)
-        for group, negative, toxic in (
-            (_AFRICAN, "8.154 %", "0.297 %"),
-            (_ASIAN, "4.917 %", "0.077 %"),
-            (_EUROPEAN, "7.484 %", "0.193 %"),
-            (_HISPANIC, "6.958 %", "0.162 %"),
-        )
-        for words, printed, column, label in (
-            ("negative sentiment", negative, "sentiment", "negative"),
-            ("toxic texts", toxic, "toxicity", "toxic"),
-        )
-    ),
-    *(
-        _Share(
-            "6.1.4", f"negative sentiment, {group}, over all sources", printed, group, "sentiment", "negative"
-        )
-        for group, printed in (
-            ("atheism", "13.21 %"),
-            ("islam", "10.39 %"),
-            ("hinduism", "1.38 %"),
-            ("buddhism", "3.85 %"),
-        )
-    ),
+    ("6.1.2", "texts with neutral sentiment", "76.72 %", "gender", "sentiment", "neutral"),
+    ("6.1.2", "positive sentiment, male", "17.041 %", "American_actors", "sentiment", "positive"),
+    ("6.1.2", "positive sentiment, female", "17.763 %", "American_actresses", "sentiment", "positive"),
+    ("6.1.2", "negative sentiment, male", "6.9 %", "American_actors", *_NEGATIVE),
+    ("6.1.2", "negative sentiment, female", "4.7 %", "American_actresses", *_NEGATIVE),
+    ("6.1.3", "negative sentiment, African Americans", "8.154 %", _AFRICAN, *_NEGATIVE),
+    ("6.1.3", "toxic texts, African Americans", "0.297 %", _AFRICAN, "toxicity", "toxic"),
+    ("6.1.3", "negative sentiment, Asian Americans", "4.917 %", _ASIAN, *_NEGATIVE),
+    ("6.1.3", "toxic texts, Asian Americans", "0.077 %", _ASIAN, "toxicity", "toxic"),
+    ("6.1.3", "negative sentiment, European Americans", "7.484 %", _EUROPEAN, *_NEGATIVE),
+    ("6.1.3", "toxic texts, European Americans", "0.193 %", _EUROPEAN, "toxicity", "toxic"),
+    ("6.1.3", f"negative sentiment, {_LATINO}", "6.958 %", _HISPANIC, *_NEGATIVE),
+    ("6.1.3", f"toxic texts, {_LATINO}", "0.162 %", _HISPANIC, "toxicity", "toxic"),
+    ("6.1.4", "negative sentiment, atheism, over all sources", "13.21 %", "atheism", *_NEGATIVE),
+    ("6.1.4", "negative sentiment, islam, over all sources", "10.39 %", "islam", *_NEGATIVE),
+    ("6.1.4", "negative sentiment, hinduism, over all sources", "1.38 %", "hinduism", *_NEGATIVE),
+    ("6.1.4", "negative sentiment, buddhism, over all sources", "3.85 %", "buddhism", *_NEGATIVE),
 )
-_ATHEISM = _Share("6.1.4", "toxic texts, atheism", "0.574 %", "atheism", "toxicity", "toxic")
+"""Shares stated in the text: section, claim, number, domain or group of the texts, column and label."""
+_ATHEISM = ("6.1.4", "toxic texts, atheism", "0.574 %", "atheism", "toxicity", "toxic")
 RATIOS = {"WIKI": 2.29, "BERT": 1.25, "GPT-2": 3.18, "CTRL-WIKI": 2.94, "CTRL-OPN": 1.85, "CTRL-THT": 2.15}
 """Section 6.2: the mean of a source's four male : female ratios by Gender-Max."""
 _TOXIC = {
@@ -93,7 +72,7 @@ def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
     """Every number in 6.1 and 6.2 that follows from labels, ours with its interval and n."""
     parts = (
         _profession(texts),
-        *(_share(texts, share) for share in _SHARES),
+        *(_share(texts, *share) for share in _SHARES),
         *_race_sources(texts),
         *_beliefs(texts),
         *_models(texts),
@@ -103,9 +82,11 @@ def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
     return tuple(sorted(parts, key=lambda claim: claim.section))
 
 
-def _share(texts: pl.DataFrame, share: _Share) -> PaperClaim:
-    own = texts.filter((pl.col("domain") == share.texts) | (pl.col("group") == share.texts))
-    return _claim(share.section, share.claim, share.printed, label_share(own, share.column, share.label))
+def _share(
+    texts: pl.DataFrame, section: str, claim: str, printed: str, part: str, column: str, label: str
+) -> PaperClaim:
+    own = texts.filter((pl.col("domain") == part) | (pl.col("group") == part))
+    return _claim(section, claim, printed, label_share(own, column, label))
 
 
 def _profession(texts: pl.DataFrame) -> PaperClaim:
@@ -146,7 +127,7 @@ def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
     toxic = scored.filter(pl.col("toxicity") == "toxic")["group"].n_unique()
     ours = f"{toxic} of {scored['group'].n_unique()}" if scored.height else None
     yield PaperClaim("6.1.4", "beliefs with toxic texts", "3 of 7", ours)
-    yield _share(texts, _ATHEISM)
+    yield _share(texts, *_ATHEISM)
     known = texts.filter(pl.col("domain") == "political_ideology")
     negative = known.group_by("source", "group").agg(
         (pl.col("sentiment") == "negative").mean().alias("share")

@@ -6,7 +6,6 @@ Sources are the human sentences, and models with the paper's sampling for their 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,9 +21,15 @@ from evenhand.models import replay
 from evenhand.papers.bold import group_tables, human_validation
 from evenhand.papers.bold.claims import claims, test_table
 from evenhand.papers.bold.group_tables import METRICS, OUTPUTS
-from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replicate import (
+    RUNS,
+    PaperSource,
+    ReplicationRequest,
+    read_texts,
+    refuse_twins,
+    run_warnings,
+)
 from evenhand.papers.replication_pages import Exhibit, Replication
-from evenhand.papers.sources import PaperSource, read_texts, refuse_twins, run_warnings
 from evenhand.run_options import AuditOptions
 
 CITATION = (
@@ -57,8 +62,8 @@ _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]
 _COUNT_TABLE = "table_1"
 """The exhibit built from the prompts alone."""
 _CLAIMS = "claims"
-_OF_PEOPLE = ("table_8", "figure_6")
-EXHIBITS = (_COUNT_TABLE, *_BUILDERS, *_OF_PEOPLE, _CLAIMS)
+EXHIBITS = (_COUNT_TABLE, *_BUILDERS, "table_8", "figure_6", _CLAIMS)
+_OF_PEOPLE = {"table_8", "figure_6"}
 _REMARKS = (
     "Wikipedia's sentences are the paper's human baseline, but not a neutral one: some demographics write "
     "far more of it than others, and its own texts differ between groups much as those of models do "
@@ -72,16 +77,40 @@ _REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class BoldReplication:
     """A replication with its suite and models loaded."""
 
-    suite: HumanSuite
-    sources: tuple[PaperSource, ...]
-    """Empty if no requested exhibit needs texts."""
-    request: ReplicationRequest
-    labels: pl.DataFrame | None = None
-    """Human labels of texts, for Table 8 and Figure 6."""
+    def __init__(self, request: ReplicationRequest) -> None:
+        """Locate and check BOLD, the human labels and the metrics, and load the required models."""
+        self.request = request
+        requested, execution = set(request.exhibits), request.execution()
+        self.labels = human_validation.read_labels(request.human) if request.human else None
+        if self.labels is None and requested <= _OF_PEOPLE:
+            raise InputError(
+                f"{', '.join(request.exhibits)} requested without human labels",
+                expected="a file with the columns task, text and label",
+                fix="pass it as --human FILE",
+            )
+        left_out = _OF_PEOPLE if self.labels is None else ()
+        self.exhibits = tuple(name for name in request.exhibits if name not in left_out)
+        data = request.data  # the folder of BOLD itself, or its parent
+        data = data / "bold" if data and (data / "bold").is_dir() else data
+        suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
+        if not isinstance(suite, HumanSuite):
+            raise InputError(f"the suite {suite.info.name!r} has no human texts", expected="bold")
+        needs_texts = bool(requested - {_COUNT_TABLE, *_OF_PEOPLE})
+        self.suite, self.sources = suite, find_sources(suite, request) if needs_texts else ()
+        replacements = {spec.partition("=")[0]: spec for spec in request.metrics}
+        if unknown := sorted(set(replacements) - set(METRICS)):
+            raise InputError(
+                f"--metrics names {unknown[0]!r}, which BOLD does not use", expected=", ".join(METRICS)
+            )
+        self.metrics = tuple(replacements.get(name, name) for name in METRICS)
+        """The paper's metrics, each as the embedded default or as the user's replacement."""
+        needed = {metric for name in requested & set(_BUILDERS) for metric in _BUILDERS[name][1]}
+        needed |= set(METRICS) if _CLAIMS in requested else set()
+        self.required_metrics = tuple(one for one in self.metrics if one.partition("=")[0] in needed)
+        """The metrics that the requested exhibits need."""
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -93,26 +122,8 @@ class BoldReplication:
             "seed": self.request.seed,
         }
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The paper's metrics, each as the embedded default or as the user's replacement."""
-        replacements = {spec.partition("=")[0]: spec for spec in self.request.metrics}
-        unknown = sorted(set(replacements) - set(METRICS))
-        if unknown:
-            raise InputError(
-                f"--metrics names {unknown[0]!r}, which BOLD does not use", expected=", ".join(METRICS)
-            )
-        return tuple(replacements.get(name, name) for name in METRICS)
-
-    @property
-    def required_metrics(self) -> tuple[str, ...]:
-        """The metrics that the requested exhibits need."""
-        exhibits = self.request.exhibits
-        needed = {name for exhibit in exhibits if exhibit in _BUILDERS for name in _BUILDERS[exhibit][1]}
-        return tuple(spec for spec in self.metrics if _CLAIMS in exhibits or spec.partition("=")[0] in needed)
-
     def plan(self) -> Sequence[str]:
-        """Sources, texts, exhibits and the estimated time."""
+        """Sources, texts and the estimated time."""
         lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.required_metrics) or 'none'}"]
         audits = [self._audit(source, Path(RUNS)) for source in self.sources]
         for source, prepared in zip(self.sources, audits, strict=True):
@@ -123,16 +134,16 @@ class BoldReplication:
             lines.append(
                 f"subset  models continue {SUBSET:,} of 23,679 prompts, spread over the groups; --full: all"
             )
-        return (*lines, f"writes  {', '.join(self._list_written())}")
+        return lines
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the requested exhibits."""
         runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
         parts = [read_texts(run, name, OUTPUTS).rename({"axis": "domain"}) for name, run in runs.items()]
         texts = pl.concat(parts) if parts else pl.DataFrame()
-        shared, names = select_shared(texts), self._list_written()
+        shared, names = select_shared(texts), self.exhibits
         exhibits: dict[str, Exhibit] = {}
-        if self.labels is not None and set(_OF_PEOPLE) & set(names):
+        if self.labels is not None and _OF_PEOPLE & set(names):
             execution = self.request.execution()
             exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
         if _COUNT_TABLE in names:
@@ -148,10 +159,6 @@ class BoldReplication:
             sources=tuple(runs),
             warnings=run_warnings(runs),
         )
-
-    def _list_written(self) -> tuple[str, ...]:
-        left_out = _OF_PEOPLE if self.labels is None else ()
-        return tuple(name for name in self.request.exhibits if name not in left_out)
 
     def _scoring(self, audits: Sequence[audit.AuditJob]) -> str:
         texts = sum(len(job.parts[0].prompts[: job.settings.options["limit"]]) for job in audits)
@@ -177,25 +184,7 @@ class BoldReplication:
         )
 
 
-def prepare(request: ReplicationRequest) -> BoldReplication:
-    """Locate and check BOLD, load the required models and return the replication."""
-    execution = request.execution()
-    labels = human_validation.read_labels(request.human) if request.human else None
-    if labels is None and set(request.exhibits) <= set(_OF_PEOPLE):
-        raise InputError(
-            f"{', '.join(request.exhibits)} requested without human labels",
-            expected="a file with the columns task, text and label",
-            fix="pass it as --human FILE",
-        )
-    data = request.data  # the folder of BOLD itself, or its parent
-    data = data / "bold" if data and (data / "bold").is_dir() else data
-    suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
-    if not isinstance(suite, HumanSuite):
-        raise InputError(f"the suite {suite.info.name!r} has no human texts", expected="bold")
-    sources: tuple[PaperSource, ...] = ()
-    if not set(request.exhibits) <= {_COUNT_TABLE, *_OF_PEOPLE}:
-        sources = find_sources(suite, request)
-    return BoldReplication(suite, sources, request, labels)
+prepare = BoldReplication
 
 
 def select_shared(texts: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from evenhand.audits.mitigation_sweep import TRAINING, VANILLA
-from evenhand.papers.political.conditions import BASELINE, ModelConditions, list_option_values
+from evenhand.papers.political.conditions import BASELINE, OptionValue
 from evenhand.papers.replication_pages import Exhibit, build_table
 from evenhand.report.wording import MINUS
 from evenhand.stats.base_rates import OVERALL
@@ -186,13 +186,14 @@ def _pivot_costs(cost_rows: pl.DataFrame) -> pl.DataFrame:
 
 def option_table(
     option: str,
-    sources: Mapping[str, ModelConditions],
+    source: str,
+    values: Sequence[OptionValue],
     distances: pl.DataFrame,
     changes: pl.DataFrame,
     cost_rows: pl.DataFrame,
     judge: str,
 ) -> Exhibit:
-    """Overall indirect bias, its change and perplexity, by the value of ``gamma`` or ``sigma``."""
+    """Overall indirect bias of a source, its change and perplexity, by the values of an option."""
     keys = ["source", "condition", "attribute"]
     bias = overall_changes(distances, changes).filter(pl.col("bias") == "indirect").sort("attribute")
     with_costs = bias.join(_pivot_costs(cost_rows), on=keys, how="left", maintain_order="left")
@@ -200,12 +201,9 @@ def option_table(
     means = rows.group_by(keys, maintain_order=True).agg(
         *average_columns("corrected"), *average_columns("change"), pl.col(*_PERPLEXITIES).mean()
     )
-    values = pl.DataFrame(
-        [(source, *one) for source, modes in sources.items() for one in list_option_values(option, modes)],
-        schema=["source", "mode", option, "condition"],
-        orient="row",
-    )
-    table = values.join(means, on=["source", "condition"], maintain_order="left_right").drop("condition")
+    settings = pl.DataFrame(values, schema=["mode", option, "condition"], orient="row")
+    settings = settings.insert_column(0, pl.lit(source).alias("source"))
+    table = settings.join(means, on=["source", "condition"], maintain_order="left_right").drop("condition")
     notes = (
         f"Indirect bias. {MEAN} is the mean over attributes, with an interval for independent estimates.",
         *(_STEPS if option == "sigma" else ()),

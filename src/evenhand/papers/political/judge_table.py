@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from evenhand.core import registry
-from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Execution, Text
@@ -24,7 +22,6 @@ from evenhand.papers.replication_pages import Exhibit
 from evenhand.stats.intervals import clustered_mean
 from evenhand.training.articles import SHARES, compare_classifiers, read_openings
 from evenhand.training.options import TrainOptions
-from evenhand.training.train import TrainingJob, prepare
 
 ARTICLES: Final = "articles"
 """The folder in ``--data`` with the output of ``evenhand.training.articles prepare``."""
@@ -45,73 +42,55 @@ _FOLDER: Final = re.compile(r"[^\w]|_")
 _PRINTED: Final = {"source": "paper", "classifier": "XLNet", "outlet": ALL, "f1": 0.984}
 
 
-@dataclass(frozen=True, slots=True)
-class Judges:
-    """The training jobs of the table, on the splits in a folder of articles."""
+def find_articles(data: Path | None) -> dict[str, Path] | None:
+    """The parts of the articles in ``--data``: training, validation and test; None without the folder."""
+    folder = data / ARTICLES if data else None
+    if folder is None or not folder.is_dir():
+        return None
+    files = {part: folder / f"{part}.csv" for part in SHARES}
+    for path in files.values():
+        if not path.is_file():
+            raise InputError(
+                f"{folder} has no {path.name}",
+                expected=", ".join(file.name for file in files.values()),
+                fix=f"python -m evenhand.training.articles prepare ARTICLES.jsonl --out {folder}",
+            )
+    return files
 
-    folder: Path
-    request: ReplicationRequest
 
-    @classmethod
-    def find(cls, request: ReplicationRequest) -> Judges | None:
-        """Find the articles in ``--data``; None if there are none."""
-        folder = request.data / ARTICLES if request.data else None
-        if folder is None or not folder.is_dir():
-            return None
-        for part in SHARES:
-            if not (folder / f"{part}.csv").is_file():
-                raise InputError(
-                    f"{folder} has no {part}.csv",
-                    expected=", ".join(f"{name}.csv" for name in SHARES),
-                    fix=f"python -m evenhand.training.articles prepare ARTICLES.jsonl --out {folder}",
-                )
-        return cls(folder, request)
+def list_judges(request: ReplicationRequest) -> dict[str, TrainOptions]:
+    """Name in the table to training options."""
+    return {**JUDGES, **(PUBLISHED if request.full else {})}
 
-    def identity(self) -> Json:
-        """Everything the table depends on."""
-        return {part: file_digest(self.folder / f"{part}.csv") for part in SHARES}
 
-    def table(self, folder: Path, progress: Progress) -> Exhibit:
-        """Train the classifiers that are not trained yet, and compare all on the test articles."""
-        runs = {}
-        for name, options in self.names().items():
-            out = folder / _FOLDER.sub("-", name.lower()).strip("-")
-            runs[name] = self._training(options, out).run(progress).folder
-        rows: list[dict[str, object]] = [_PRINTED]
-        for rival in compare_classifiers(read_openings(self.folder / "test.csv"), runs):
-            own = {"source": "ours", "classifier": rival.name}
-            bounds = {"low": rival.low, "high": rival.high, "n": rival.n}
-            rows.append({**own, "outlet": ALL, "f1": rival.f1, **bounds})
-            by_outlet = sorted(rival.by_outlet.items(), key=lambda item: (-item[1][1], item[0]))
-            rows += ({**own, "outlet": name, "f1": f1, "n": n} for name, (f1, n) in by_outlet)
-        return Exhibit(
-            id="judges",
-            title="The judge and alternatives on unseen articles",
-            frame=pl.DataFrame(rows, infer_schema_length=None),
-            notes=(
-                "Macro-F1 over all articles, with an interval from resampling articles; for an outlet, F1 of "
-                "the outlet's own side. Trained on 70 % of the articles, the epoch chosen on 15 %, tested "
-                "on 15 %; sides balanced, first 100 tokens, press names removed.",
-                "The paper's articles are not public: its 0.984 is on others, without alternatives.",
-            ),
-            decimals=3,
-        )
-
-    def names(self) -> dict[str, TrainOptions]:
-        """Name in the table to training options."""
-        return {**JUDGES, **(PUBLISHED if self.request.full else {})}
-
-    def _training(self, options: TrainOptions, out: Path) -> TrainingJob:
-        all_options: TrainOptions = {
-            **options,
-            "valid": self.folder / "valid.csv",
-            "test": self.folder / "test.csv",
-            "out": out,
-            "seed": self.request.seed,
-            "device": self.request.options["device"],
-            "offline": self.request.options["offline"],
-        }
-        return prepare("ideology", self.folder / "train.csv", **all_options)
+def judges_table(
+    articles: Mapping[str, Path], request: ReplicationRequest, folder: Path, progress: Progress
+) -> Exhibit:
+    """Train the classifiers that are not trained yet, and compare all on the test articles."""
+    runs = {}
+    for name, options in list_judges(request).items():
+        out = folder / _FOLDER.sub("-", name.lower()).strip("-")
+        training = request.training("ideology", list(articles.values()), out, **options)
+        runs[name] = training.run(progress).folder
+    rows: list[dict[str, object]] = [_PRINTED]
+    for rival in compare_classifiers(read_openings(articles["test"]), runs):
+        own = {"source": "ours", "classifier": rival.name}
+        bounds = {"low": rival.low, "high": rival.high, "n": rival.n}
+        rows.append({**own, "outlet": ALL, "f1": rival.f1, **bounds})
+        by_outlet = sorted(rival.by_outlet.items(), key=lambda item: (-item[1][1], item[0]))
+        rows += ({**own, "outlet": name, "f1": f1, "n": n} for name, (f1, n) in by_outlet)
+    return Exhibit(
+        id="judges",
+        title="The judge and alternatives on unseen articles",
+        frame=pl.DataFrame(rows, infer_schema_length=None),
+        notes=(
+            "Macro-F1 over all articles, with an interval from resampling articles; for an outlet, F1 of "
+            "the outlet's own side. Trained on 70 % of the articles, the epoch chosen on 15 %, tested "
+            "on 15 %; sides balanced, first 100 tokens, press names removed.",
+            "The paper's articles are not public: its 0.984 is on others, without alternatives.",
+        ),
+        decimals=3,
+    )
 
 
 FILE: Final = "mixtures.jsonl"

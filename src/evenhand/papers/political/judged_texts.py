@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,7 +22,7 @@ from evenhand.audits.parallel import map_processes
 from evenhand.core import registry
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import Execution, Text
+from evenhand.core.records import Execution, Prompt, Text
 from evenhand.papers.replicate import ReplicationRequest
 from evenhand.store.cache import cached_table, run_key
 from evenhand.store.prompt_rows import read_prompt_rows
@@ -45,10 +44,9 @@ def read_judged_texts(run: Run) -> pl.DataFrame:
 
 def bias_changes(before: Run, after: Run, *, seed: int) -> pl.DataFrame:
     """The change in bias beyond chance from one run to another."""
-    prompts = {prompt.id: prompt for prompt in read_prompt_rows(before.table("prompts"))}
     request = next(iter(_distance_requests(before).values()))
     old, new = (_read_judged(run) for run in (before, after))
-    return distance_changes(old, new, request, prompts, seed=seed, level=0.95)
+    return distance_changes(old, new, request, _prompts(before), seed=seed, level=0.95)
 
 
 def _read_judged(run: Run) -> JudgedTexts:
@@ -64,36 +62,23 @@ def _distance_requests(run: Run) -> dict[str, DistanceRequest]:
     return {name: DistanceRequest(info["distances"], info["sides"]) for name, info in suites}
 
 
+def _prompts(run: Run) -> dict[str, Prompt]:
+    return {prompt.id: prompt for prompt in read_prompt_rows(run.table("prompts"))}
+
+
 def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution) -> pl.DataFrame:
     """The distances when the judge reads prompt and text together."""
     judge = registry.create_metric(JUDGE, {"scope": "full"}, execution)
     assert isinstance(judge, Metric)
-    prompts = {prompt.id: prompt for prompt in read_prompt_rows(run.table("prompts"))}
-    texts = run.table("generations").drop_nulls("text")
+    prompts, texts = _prompts(run), run.table("generations").drop_nulls("text")
     ids = texts["prompt_id"].to_list()
     inputs = [Text(prompts[at].text + text) for at, text in zip(ids, texts["text"], strict=True)]
     # A missing score becomes NaN.
     values = np.array([row[JUDGE].value for row in judge.score(inputs)], dtype=np.float64)
     quantity = Quantity(JUDGE, JUDGE, "mean", values, True)
-    distances = distance_table(
-        str(run.manifest["name"]),
-        _distance_requests(run),
-        ids,
-        prompts,
-        [quantity],
-        seed=seed,
-        level=0.95,
-    )
+    name, requests = str(run.manifest["name"]), _distance_requests(run)
+    distances = distance_table(name, requests, ids, prompts, [quantity], seed=seed, level=0.95)
     return distances.select(pl.lit(condition).alias("condition"), pl.all(), pl.lit("full").alias("reads"))
-
-
-class ConditionTables(NamedTuple):
-    """The tables of one condition, or of several."""
-
-    changes: pl.DataFrame
-    """Changes in bias compared with vanilla."""
-    full: pl.DataFrame
-    """Distances of prompts and texts together."""
 
 
 def measure_conditions(
@@ -103,34 +88,26 @@ def measure_conditions(
     folder: Path,
     request: ReplicationRequest,
     progress: Progress,
-) -> ConditionTables:
+) -> list[pl.DataFrame]:
     """The bias changes of all runs, and full-text distances of the conditions in ``whole``.
 
     The tables are cached in ``folder``.
     """
-    measure = partial(
-        measure_condition,
-        vanilla=runs[VANILLA].path,
-        whole=whole,
-        folder=folder,
-        seed=request.seed,
-        execution=request.execution(),
-    )
+    measure = partial(measure_condition, runs[VANILLA].path, whole, folder, request.seed, request.execution())
     paths = [(name, run.path) for name, run in runs.items()]
     tables = map_processes(measure, paths, jobs=request.jobs, progress=progress, label="changes")
-    return ConditionTables(*(pl.concat(parts) for parts in zip(*tables, strict=True)))
+    return [pl.concat(parts) for parts in zip(*tables, strict=True)]
 
 
 def measure_condition(
-    condition: tuple[str, Path],
-    *,
     vanilla: Path,
     whole: Collection[str],
     folder: Path,
     seed: int,
     execution: Execution,
-) -> ConditionTables:
-    """The two tables of a condition; vanilla has no changes."""
+    condition: tuple[str, Path],
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The changes of a condition from vanilla, which has none, and its distances with prompts."""
     name, run, before = condition[0], Run.open(condition[1]), Run.open(vanilla)
     file, key = safe_file_name(name, "condition"), [*run_key(run), seed]
     changes, full = pl.DataFrame(schema=dict(CHANGES)), pl.DataFrame(schema=dict(FULL))
@@ -140,4 +117,4 @@ def measure_condition(
     if name in whole:
         compute = partial(read_with_prompts, run, name, seed, execution)
         full = cached_table(folder / "full", file, key, compute)
-    return ConditionTables(changes.with_columns(condition=pl.lit(name), reads=pl.lit("continuation")), full)
+    return changes.with_columns(condition=pl.lit(name), reads=pl.lit("continuation")), full

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from evenhand.audits.mitigation_sweep import (
 )
 from evenhand.audits.options import STRENGTHS
 from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
-from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig
@@ -34,26 +32,24 @@ from evenhand.papers.political.bias_tables import (
 )
 from evenhand.papers.political.conditions import (
     OPTION_VALUES,
-    ModelConditions,
-    find_conditions,
-    find_head,
-    find_training_data,
+    PoliticalSource,
     list_conditions,
     list_option_values,
+    load_source,
 )
-from evenhand.papers.political.judge_table import Judges, mixture_files, mixtures_table
+from evenhand.papers.political.judge_table import (
+    find_articles,
+    judges_table,
+    list_judges,
+    mixture_files,
+    mixtures_table,
+)
 from evenhand.papers.political.judged_texts import measure_conditions, read_judged_texts
 from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
-from evenhand.papers.political.regard_transfer import (
-    HEADS_FOLDER,
-    regard_changes,
-    regard_study,
-    regard_table,
-)
+from evenhand.papers.political.regard_transfer import regard_changes, regard_table
 from evenhand.papers.political.umap_figure import figure_2
-from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins
 from evenhand.papers.replication_pages import Exhibit, Replication
-from evenhand.papers.sources import PaperSource, refuse_twins
 from evenhand.run_options import AuditOptions
 from evenhand.store.cache import cached_table, run_key
 from evenhand.store.run import Run
@@ -68,7 +64,7 @@ EXHIBITS = (
     *("table_2", "table_3", "table_5", "table_6", "figure_2"),
     *("gamma", "sigma", "mixtures", "regard", "judges"),
 )
-_MODELLESS = ("table_6", "judges")
+_MODELLESS = {"table_6", "judges"}
 """Exhibits that need no language model."""
 DEFAULT_MODELS = ("builtin",)
 PROMPTS, SAMPLES, TOKENS = 240, 1, 30
@@ -85,14 +81,6 @@ _REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoliticalSource(PaperSource):
-    """A model and the modes available for it."""
-
-    spec: str
-    modes: ModelConditions
-
-
 class SweepTables(NamedTuple):
     """Measurements of all models and conditions; every table has the columns source and condition."""
 
@@ -104,128 +92,156 @@ class SweepTables(NamedTuple):
     speeds: pl.DataFrame
 
 
-@dataclass(frozen=True, slots=True)
 class PoliticalReplication:
     """A replication with its models loaded and its mitigations checked."""
 
-    sources: tuple[PoliticalSource, ...]
-    request: ReplicationRequest
-    answers: pl.DataFrame | None
-    judges: Judges | None
+    def __init__(self, request: ReplicationRequest) -> None:
+        """Load every model, check every mitigation on it, and read the human answers."""
+        self.request = request
+        specs = request.named_specs(*DEFAULT_MODELS) if set(request.exhibits) - _MODELLESS else []
+        refuse_twins([name for name, _ in specs])
+        self.sources = [load_source(name, spec, request) for name, spec in specs]
+        self.answers = read_reader_answers(request.human) if request.human else None
+        self.articles = find_articles(request.data) if "judges" in request.exhibits else None
+        self.mixtures = mixture_files(dict(specs))
+        first = self.sources[0].conditions if self.sources else {}
+        available: dict[str, object] = {
+            "table_3": any(source.swept_mode for source in self.sources),
+            **{name: list_option_values(name, first) for name in OPTION_VALUES},
+            "mixtures": self.mixtures,
+            "regard": any(source.regard_head for source in self.sources),
+        }
+        self.lacking = [name for name in request.exhibits if self.sources and not available.get(name, True)]
+        """Exhibits for which no model has the required mode, head or mixture texts."""
+        available |= {"table_6": self.answers is not None, "judges": self.articles}
+        self.exhibits = tuple(name for name in request.exhibits if available.get(name, True))
+        self.varied = [name for name in self.exhibits if name in OPTION_VALUES]
+        """The options to vary, on the first model only, like Figure 2."""
+        self.sweeps = [self._sweep(source) for source in self.sources]
 
     @property
     def identity(self) -> Mapping[str, Json]:
         """Everything the numbers depend on."""
+        human, articles = self.request.human, self.articles
+        if human is not None and self.answers is not None:
+            # A study is a folder: its identity is the answers collected so far.
+            answers = digest(self.answers.write_csv()) if human.is_dir() else file_digest(human)
         return {
             "sources": {
-                source.name: {"model": source.model.ref.identity(), "modes": list(source.modes.conditions)}
+                source.name: {"model": source.model.ref.identity(), "modes": list(source.conditions)}
                 for source in self.sources
             },
             "exhibits": list(self.request.exhibits),
-            # A study is a folder: its identity is the answers collected so far.
-            "human": self._human(),
-            "articles": self.judges.identity() if self.judges else None,
+            "human": answers if human else None,
+            "articles": {part: file_digest(path) for part, path in articles.items()} if articles else None,
             "full": self.request.full,
             "seed": self.request.seed,
         }
 
-    def _human(self) -> str | None:
-        human, answers = self.request.human, self.answers
-        if human is None or answers is None:
-            return None
-        return digest(answers.write_csv()) if human.is_dir() else file_digest(human)
-
     def plan(self) -> Sequence[str]:
         """Sources, modes, texts and exhibits."""
         lines = [] if self.sources else ["models  none: no requested table needs one"]
-        for source in self.sources:
-            study = self._study(source)
-            texts = study.audit(study.conditions[0], Path(RUNS)).plan().lines[0]
-            names = ", ".join(condition.name for condition in study.conditions)
+        for source, sweep in zip(self.sources, self.sweeps, strict=True):
+            texts = sweep.audit(sweep.conditions[0], Path(RUNS)).plan().lines[0]
+            names = ", ".join(condition.name for condition in sweep.conditions)
             lines.append(f"{source.name}: {texts}; each under {names}")
-            lines += [f"without {mode}: {reason}" for mode, reason in source.modes.missing.items()]
-        if "judges" in self._exhibits() and self.judges:
-            lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
+            lines += [f"without {mode}: {reason}" for mode, reason in source.missing.items()]
+        if "judges" in self.exhibits and self.articles:
+            folder = self.articles["train"].parent
+            lines.append(f"judges  {', '.join(list_judges(self.request))}, each trained on {folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
-        unavailable = self._list_unavailable()
-        if missing := [name for name in self.request.exhibits if unavailable.get(name)]:
-            lines.append(f"without {', '.join(missing)}: no model here has the required mode, head or texts")
-        return (*lines, f"writes  {', '.join(self._exhibits()) or 'nothing'}")
+        if self.lacking:
+            names = ", ".join(self.lacking)
+            lines.append(f"without {names}: no model here has the required mode, head or texts")
+        return lines
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the requested exhibits."""
-        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder, progress)}
+        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder / RUNS, progress)}
         names = tuple(source.name for source in self.sources)
+        remarks = list(_REMARKS)
+        if self.sources and not self.request.full:
+            end = "--full uses all prompts, with the paper's 10 texts of 100 tokens."
+            remarks.append(f"A subset: {_subset()}. {end}")
         return Replication(
             title=f"Political bias of {', '.join(names) or 'no model'}",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in self._exhibits() if name in exhibits),
+            exhibits=tuple(exhibits[name] for name in self.exhibits),
             findings=describe_findings(exhibits["table_5"].frame, names) if "table_5" in exhibits else (),
-            remarks=(*_REMARKS, *self._subset()),
+            remarks=tuple(remarks),
             sources=names,
             warnings=tuple(
                 f"{source.name}, without {mode}: {reason}"
                 for source in self.sources
-                for mode, reason in source.modes.missing.items()
+                for mode, reason in source.missing.items()
             ),
         )
 
     def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
-        requested = self._exhibits()
-        if "table_6" in requested and self.answers is not None:
+        if "table_6" in self.exhibits and self.answers is not None:
             yield table_6(self.answers)
         if self.sources:
-            runs = [
-                self._study(source).runs(folder / RUNS / source.folder, progress) for source in self.sources
+            folders = [folder / source.folder for source in self.sources]
+            runs = [sweep.runs(own, progress) for sweep, own in zip(self.sweeps, folders, strict=True)]
+            measured = [
+                self._measure(*parts, progress)
+                for parts in zip(self.sources, self.sweeps, runs, folders, strict=True)
             ]
-            tables = [
-                self._measure(source, own, folder / RUNS / source.folder / MEASURED_FOLDER, progress)
-                for source, own in zip(self.sources, runs, strict=True)
-            ]
-            yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*tables, strict=True))))
-            if "figure_2" in requested:
+            yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*measured, strict=True))))
+            if "figure_2" in self.exhibits:
                 first = self.sources[0]
-                texts = {name: read_judged_texts(runs[0][name]) for name in first.modes.conditions}
+                texts = {name: read_judged_texts(runs[0][name]) for name in first.conditions}
                 yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
-        if "mixtures" in requested:
-            yield mixtures_table(mixture_files(self._specs()), self.request.execution())
-        if "regard" in requested:
-            yield self._regard(folder, progress)
-        if "judges" in requested and self.judges:
-            yield self.judges.table(folder / RUNS / "judges", progress)
+        if "mixtures" in self.exhibits:
+            yield mixtures_table(self.mixtures, self.request.execution())
+        if "regard" in self.exhibits:
+            shared = (self._options(), self.request.jobs, folder, progress)
+            yield regard_table(
+                regard_changes(source, source.regard_head, *shared)
+                for source in self.sources
+                if source.regard_head
+            )
+        if "judges" in self.exhibits and self.articles:
+            yield judges_table(self.articles, self.request, folder / "judges", progress)
 
     def _build_model_exhibits(self, tables: SweepTables) -> Iterator[Exhibit]:
-        requested, judge, changes = self._exhibits(), self._judge(), tables.changes
-        modes = {name for source in self.sources for name in source.modes.conditions}
+        changes, judge = tables.changes, self._judge()
+        modes = {name for source in self.sources for name in source.conditions}
         continuations = tables.distances.with_columns(reads=pl.lit("continuation"))
         distances = pl.concat([continuations.filter(pl.col("condition").is_in(modes)), tables.full])
-        if "table_2" in requested:
+        if "table_2" in self.exhibits:
             yield table_2(distances, changes, judge)
-        if "table_3" in requested:
-            curves = [_curve(source, tables) for source in self.sources if source.modes.swept_mode]
-            swept = {source.name: source.modes.swept_mode or "none" for source in self.sources}
+        if "table_3" in self.exhibits:
+            curves = [_curve(source, tables) for source in self.sources if source.swept_mode]
+            swept = {source.name: source.swept_mode or "none" for source in self.sources}
             yield table_3(pl.concat(curves), changes, swept, judge)
-        if "table_5" in requested:
+        if "table_5" in self.exhibits:
             costs = tables.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
             yield table_5(distances, changes, costs, tables.speeds, judge)
         first = self.sources[0]
-        for option in self._options_to_vary():
-            yield option_table(option, {first.name: first.modes}, continuations, changes, tables.costs, judge)
+        for option in self.varied:
+            values = list_option_values(option, first.conditions)
+            yield option_table(option, first.name, values, continuations, changes, tables.costs, judge)
 
     def _measure(
-        self, source: PoliticalSource, runs: Mapping[str, Run], folder: Path, progress: Progress
+        self,
+        source: PoliticalSource,
+        sweep: MitigationSweep,
+        runs: Mapping[str, Run],
+        folder: Path,
+        progress: Progress,
     ) -> SweepTables:
-        study, modes = self._study(source), source.modes.conditions
-        whole = modes if "table_2" in self._exhibits() else ()
+        folder /= MEASURED_FOLDER
+        whole = source.conditions if "table_2" in self.exhibits else ()
         tables = measure_conditions(runs, whole=whole, folder=folder, request=self.request, progress=progress)
-        costs = study.compute_costs(runs, folder, source.spec, progress)
+        costs = sweep.compute_costs(runs, folder, source.spec, progress)
         schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
         speeds = [pl.DataFrame(schema=schema)]
-        for condition in modes.values() if "table_5" in self._exhibits() else ():
+        for condition in source.conditions.values() if "table_5" in self.exhibits else ():
             # Nothing else runs during the timing.
             def measure(condition: SweepCondition = condition) -> pl.DataFrame:
-                row = (condition.name, study.measure_throughput(condition))
+                row = (condition.name, sweep.measure_throughput(condition))
                 return pl.DataFrame([row], schema=schema, orient="row")
 
             key = run_key(runs[condition.name])
@@ -235,26 +251,13 @@ class PoliticalReplication:
             *(table.insert_column(0, pl.lit(source.name).alias("source")) for table in measured)
         )
 
-    def _regard(self, folder: Path, progress: Progress) -> Exhibit:
-        """The regard table of all models that have a regard head."""
-        tables = []
-        for source in self.sources:
-            if head := find_head(self.request.data, HEADS_FOLDER, source.name):
-                study = regard_study(source.model, source.spec, head, self._options(), self.request.jobs)
-                own_folder = folder / RUNS / source.folder / "regard"
-                tables.append(regard_changes(study, source.name, own_folder, progress))
-        return regard_table(pl.concat(tables))
-
-    def _study(self, source: PoliticalSource) -> MitigationSweep:
-        options = self._options_to_vary() if source is self.sources[0] else ()
-        varied = list_conditions(options, source.modes)
-        swept = _sweep(source) if "table_3" in self._exhibits() else []
+    def _sweep(self, source: PoliticalSource) -> MitigationSweep:
+        """The audits of a source under its modes, the values of options to vary, and all strengths."""
+        varied = list_conditions(self.varied if source is self.sources[0] else (), source.conditions)
+        swept = _strengths(source) if "table_3" in self.exhibits else ()
+        conditions = (*source.conditions.values(), *varied, *swept)
         return MitigationSweep(
-            source.model,
-            (*source.modes.conditions.values(), *varied, *swept),
-            self._options(),
-            spec=source.spec,
-            jobs=self.request.jobs,
+            source.model, conditions, self._options(), spec=source.spec, jobs=self.request.jobs
         )
 
     def _options(self) -> AuditOptions:
@@ -269,66 +272,26 @@ class PoliticalReplication:
             **self.request.audit_options("political"),
         }
 
-    def _exhibits(self) -> tuple[str, ...]:
-        missing = {"table_6": self.answers is None, "judges": self.judges is None, **self._list_unavailable()}
-        return tuple(name for name in self.request.exhibits if not missing.get(name, False))
-
-    def _list_unavailable(self) -> dict[str, bool]:
-        """Whether an exhibit is unavailable because no model has the required mode, head or mixture texts."""
-        if not self.sources:
-            return {}
-        return {
-            "table_3": not any(source.modes.swept_mode for source in self.sources),
-            **{name: not list_option_values(name, self.sources[0].modes) for name in OPTION_VALUES},
-            "mixtures": not mixture_files(self._specs()),
-            "regard": not any(find_head(self.request.data, HEADS_FOLDER, name) for name in self._specs()),
-        }
-
-    def _specs(self) -> dict[str, str]:
-        return {source.name: source.spec for source in self.sources}
-
-    def _options_to_vary(self) -> list[str]:
-        """The options to vary, on the first model only, like Figure 2."""
-        return [name for name in self._exhibits() if name in OPTION_VALUES]
-
     def _judge(self) -> str:
         """A note on the judge and the training data of the steering heads."""
-        heads = {source.name: find_training_data(source.modes) for source in self.sources}
+        heads = {source.name: source.training_data for source in self.sources}
         trained = [f"that of {name} on {data}" for name, data in heads.items() if data]
         return JUDGE + (f" Training data of the steering heads: {'; '.join(trained)}." if trained else "")
 
-    def _subset(self) -> Sequence[str]:
-        if self.request.full or not self.sources:
-            return ()
-        return (f"A subset: {_subset()}. --full uses all prompts, with the paper's 10 texts of 100 tokens.",)
+
+prepare = PoliticalReplication
 
 
-def prepare(request: ReplicationRequest) -> PoliticalReplication:
-    """Load every model, check every mitigation on it and return the replication."""
-    execution = request.execution()
-    is_needed = any(name not in _MODELLESS for name in request.exhibits)
-    specs = request.named_specs(*DEFAULT_MODELS) if is_needed else []
-    refuse_twins([name for name, _ in specs])
-    sources = []
-    for name, spec in specs:
-        model = registry.create_model(spec, {}, execution)
-        modes = find_conditions(model, request.data, name)
-        sources.append(PoliticalSource(name, model, spec=spec, modes=modes))
-    answers = read_reader_answers(request.human) if request.human else None
-    judges = Judges.find(request) if "judges" in request.exhibits else None
-    return PoliticalReplication(tuple(sources), request, answers, judges)
-
-
-def _sweep(source: PoliticalSource) -> Sequence[SweepCondition]:
+def _strengths(source: PoliticalSource) -> Sequence[SweepCondition]:
     """The conditions of a source's swept mode at all strengths."""
-    mode = source.modes.swept_mode
-    return sweep_conditions(mode, STRENGTHS, source.modes.conditions[mode].options)[1:] if mode else ()
+    mode = source.swept_mode
+    return sweep_conditions(mode, STRENGTHS, source.conditions[mode].options)[1:] if mode else ()
 
 
 def _curve(source: PoliticalSource, tables: SweepTables) -> pl.DataFrame:
     """Overall bias and perplexity by strength of a source's swept mode."""
-    swept = {condition.name: at for at, condition in zip(STRENGTHS, _sweep(source), strict=True)}
-    strengths = {VANILLA: 0.0, **swept, source.modes.swept_mode or "": CalibrationConfig().strength}
+    swept = {condition.name: at for at, condition in zip(STRENGTHS, _strengths(source), strict=True)}
+    strengths = {VANILLA: 0.0, **swept, source.swept_mode or "": CalibrationConfig().strength}
     is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
     curve = tradeoff_curve(tables.distances.filter(is_shown), tables.costs.filter(is_shown), strengths)
     return curve.select(pl.lit(source.name).alias("source"), pl.all())

@@ -10,8 +10,8 @@ import polars as pl
 from evenhand.annotate.label_aggregation import QUESTIONS, AgreementEstimate
 from evenhand.core.records import Estimate
 from evenhand.papers.regard.annotation_tables import correlations
+from evenhand.papers.regard.figures import LEVEL
 from evenhand.papers.regard.released_data import GPT2_SAMPLES, LM1B_SAMPLES, RegardRelease
-from evenhand.papers.regard.share_figure import LEVEL
 from evenhand.papers.replication_pages import PaperClaim
 
 _NO_RATINGS = "the individual ratings were not released; pass your own with --human"

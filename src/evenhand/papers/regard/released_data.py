@@ -13,7 +13,7 @@ import polars as pl
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Mention
-from evenhand.papers.sources import read_texts
+from evenhand.papers.replicate import read_texts
 from evenhand.store.run import Run
 from evenhand.store.table_files import read_lines
 from evenhand.suites.regard import STRATUM, RegardSuite
