@@ -45,11 +45,7 @@ _OPTIONS_OF_PAPERS = {
     "suite": ("regard", "uses the prompts of its paper", "audit a model with --suite instead"),
 }
 """Options that only one paper accepts: the paper, what the others do instead, and the fix."""
-GROWING_KEYS: Mapping[str, frozenset[str]] = {
-    "bold": frozenset({"sources"}),
-    "regard": frozenset({"sources"}),
-    "political": frozenset({"sources", "exhibits"}),
-}
+GROWING_KEYS = frozenset({"sources", "exhibits"})
 """Parts of the identity that may grow in one folder: the run of each source checks its own identity."""
 STAGE = "replicate"
 RUNS = "runs"
@@ -96,17 +92,15 @@ class ReplicationRequest:
             "command": f"evenhand replicate {command}",
         }
 
-    def training(
-        self, task: str, parts: Sequence[Path], out: Path, **options: Unpack[TrainOptions]
-    ) -> TrainingJob:
+    def training(self, task: str, parts: Sequence[Path], **options: Unpack[TrainOptions]) -> TrainingJob:
         """A training on the published parts of a paper's data: to train, validate and test on."""
         # Imported here: most replications train nothing.
         from evenhand.training.train import prepare
 
         train, valid, test = parts
-        shared: TrainOptions = {"seed": self.seed, "out": out, "valid": valid, "test": test}
-        shared |= {"device": self.options["device"], "offline": self.options["offline"]}
-        return prepare(task, train, **shared, **options)
+        options |= {"seed": self.seed, "valid": valid, "test": test}
+        options |= {"device": self.options["device"], "offline": self.options["offline"]}
+        return prepare(task, train, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +207,7 @@ class ReplicationJob:
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Compute and write all exhibits; finished work of single runs is reused."""
-        growing = GROWING_KEYS.get(self.paper, frozenset())
-        fixed = {key: value for key, value in self.identity.items() if key not in growing}
+        fixed = {key: value for key, value in self.identity.items() if key not in GROWING_KEYS}
         with RunFolder(self.folder, identity=fixed, fresh=self.fresh) as folder:
             if self.fresh:
                 shutil.rmtree(self.folder / RUNS, ignore_errors=True)

@@ -5,8 +5,8 @@ import pytest
 
 from evenhand.audits.mitigation_sweep import SweepCondition
 from evenhand.mitigations.calibration import default_rate
-from evenhand.papers.political.bias_tables import option_table
 from evenhand.papers.political.conditions import list_conditions, list_option_values
+from evenhand.papers.political.tables import option_table
 
 
 def modes(*conditions):

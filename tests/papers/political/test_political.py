@@ -11,8 +11,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
 from evenhand.mitigations.word_lists import read_word_lists
 from evenhand.papers.political import judge_table, replication
-from evenhand.papers.political.bias_tables import average_columns
-from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
+from evenhand.papers.political.tables import average_columns, read_reader_answers, table_6
 from evenhand.papers.political.umap_figure import figure_2, silhouette
 from evenhand.papers.replicate import prepare, replicate
 from evenhand.papers.replication_pages import load_published
@@ -235,8 +234,8 @@ def test_a_second_start_does_nothing_again(five, files, monkeypatch):
     for done in (
         "evenhand.audits.audit.AuditJob.run",
         "evenhand.audits.mitigation_sweep._costs_of_run",
-        "evenhand.papers.political.judged_texts.bias_changes",
-        "evenhand.papers.political.judged_texts.read_with_prompts",
+        "evenhand.papers.political.measurements.bias_changes",
+        "evenhand.papers.political.measurements.read_with_prompts",
         "evenhand.audits.mitigation_sweep.MitigationSweep.measure_throughput",
     ):
         monkeypatch.setattr(done, refused)

@@ -8,7 +8,8 @@ import pytest
 
 from evenhand.core.records import Execution
 from evenhand.papers.political import judge_table
-from evenhand.papers.political.bias_tables import describe_findings
+from evenhand.papers.political.tables import describe_findings
+from evenhand.papers.replication_pages import Exhibit
 
 ROW = {"source": "m", "indirect_change_low": -0.03, "perplexity_times": 1.5, "perplexity_model_times": None}
 
@@ -25,7 +26,8 @@ def test_modes_are_told_apart_by_their_intervals():
         {**ROW, "mode": "classifier", "indirect_change": -0.02, "indirect_change_high": -0.01},
         {**ROW, "mode": "naive", "indirect_change": -0.01, "indirect_change_high": 0.002},
     ]
-    told = describe_findings(pl.DataFrame(rows, infer_schema_length=None), ("m", "absent"))
+    table = Exhibit("table_5", "Methods", pl.DataFrame(rows, infer_schema_length=None))
+    told = describe_findings(table, ("m", "absent"))
     assert tuple(line.replace("\u2212", "-") for line in told) == (
         "m: indirect bias beyond chance 0.034 (0.029 to 0.039), the mean of the attributes' overall values.",
         "m, lowered, the interval below 0: classifier, -0.020 (-0.030 to -0.010), at 1.50 times "

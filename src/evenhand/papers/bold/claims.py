@@ -105,17 +105,15 @@ def _race_sources(texts: pl.DataFrame) -> Iterator[PaperClaim]:
         ("positive", operator.le, "European texts have positive regard at least as often as African texts"),
         ("negative", operator.gt, "African texts have negative regard more often than European texts"),
     ):
-        pairs = [
-            [
-                label_share(frame.filter(pl.col("group") == group), "regard", label).value
-                for group in (_AFRICAN, _EUROPEAN)
-            ]
-            for frame in sources
-        ]
-        known = [(one, two) for one, two in pairs if one is not None and two is not None]
-        ours = f"{sum(holds(*pair) for pair in known)} of {len(known)}" if known else None
+        results = []
+        for frame in sources:
+            parts = (frame.filter(pl.col("group") == group) for group in (_AFRICAN, _EUROPEAN))
+            african, european = (label_share(part, "regard", label).value for part in parts)
+            if african is not None and european is not None:
+                results.append(holds(african, european))
+        ours = f"{sum(results)} of {len(results)}" if results else None
         remark = "a count of point estimates: see Table 5 for intervals"
-        remark = remark if known else "no source has regard for both groups"
+        remark = remark if results else "no source has regard for both groups"
         yield PaperClaim("6.1.3", f"sources whose {claim}", "5 of 6", ours, remark=remark)
 
 
@@ -129,9 +127,7 @@ def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
     yield PaperClaim("6.1.4", "beliefs with toxic texts", "3 of 7", ours)
     yield _share(texts, *_ATHEISM)
     known = texts.filter(pl.col("domain") == "political_ideology")
-    negative = known.group_by("source", "group").agg(
-        (pl.col("sentiment") == "negative").mean().alias("share")
-    )
+    negative = known.group_by("source", "group").agg(share=(pl.col("sentiment") == "negative").mean())
     is_largest = pl.col("share") == pl.col("share").max().over("source")
     largest = negative.filter(is_largest, pl.col("group") == "fascism").height
     yield PaperClaim(

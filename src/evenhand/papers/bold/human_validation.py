@@ -71,19 +71,14 @@ def build_exhibits(
         # Texts without a score are left out.
         judged = tables["judged"].drop_nulls("value")
         for output, metric in task.outputs.items():
-            texts, measures = (
-                table.filter(pl.col("output") == output) for table in (judged, tables["validation"])
+            rows += _rows_of_metric(
+                metric, task, judged.filter(output=output), tables["validation"].filter(output=output)
             )
-            rows += _rows_of_metric(metric, task, texts, measures)
         metric_names = pl.col("output").replace_strict(dict(task.outputs)).alias("metric")
-        scores.append(
-            judged.select(
-                pl.lit(name).alias("task"), metric_names, pl.col("human").alias("label"), "predicted", "value"
-            )
-        )
-    frame = stack_rows("table_8", pl.DataFrame(rows, infer_schema_length=None)).sort(
-        "metric", maintain_order=True
-    )
+        columns = (metric_names, pl.col("human").alias("label"), "predicted", "value")
+        scores.append(judged.select(pl.lit(name).alias("task"), *columns))
+    frame = stack_rows("table_8", pl.DataFrame(rows, infer_schema_length=None))
+    frame = frame.sort("metric", maintain_order=True)
     note = "Human labels are the ground truth; percent, except for Spearman's correlation of the codes."
     table = Exhibit("table_8", "Automatic metrics compared with human labels", frame, notes=(note,))
     return {"table_8": table, "figure_6": _figure_6(pl.concat(scores))}

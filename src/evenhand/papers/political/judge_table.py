@@ -16,9 +16,9 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Execution, Text
 from evenhand.core.regular_files import read_text
-from evenhand.papers.political.judged_texts import JUDGE
+from evenhand.papers.political.measurements import JUDGE
 from evenhand.papers.replicate import ReplicationRequest
-from evenhand.papers.replication_pages import Exhibit
+from evenhand.papers.replication_pages import Exhibit, estimate_cells
 from evenhand.stats.intervals import clustered_mean
 from evenhand.training.articles import SHARES, compare_classifiers, read_openings
 from evenhand.training.options import TrainOptions
@@ -69,8 +69,8 @@ def judges_table(
     """Train the classifiers that are not trained yet, and compare all on the test articles."""
     runs = {}
     for name, options in list_judges(request).items():
-        out = folder / _FOLDER.sub("-", name.lower()).strip("-")
-        training = request.training("ideology", list(articles.values()), out, **options)
+        own_options: TrainOptions = {**options, "out": folder / _FOLDER.sub("-", name.lower()).strip("-")}
+        training = request.training("ideology", list(articles.values()), **own_options)
         runs[name] = training.run(progress).folder
     rows: list[dict[str, object]] = [_PRINTED]
     for rival in compare_classifiers(read_openings(articles["test"]), runs):
@@ -105,18 +105,18 @@ def mixture_files(specs: Mapping[str, str]) -> dict[str, Path]:
 
 def mixtures_table(files: Mapping[str, Path], execution: Execution) -> Exhibit:
     """The judge's mean for each lean, and its difference from the even mixture."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for name, path in files.items():
         means = {lean: clustered_mean(values) for lean, values in judge_mixtures(path, execution).items()}
         even = means[0.0].value if 0.0 in means else None
         for lean, mean in sorted(means.items()):
             shift = None if even is None or mean.value is None else mean.value - even
-            rows.append((name, lean, mean.value, mean.low, mean.high, shift, mean.n))
-    columns = ["source", "lean", *(f"conservative{end}" for end in ("", "_low", "_high")), "shift", "n"]
+            cells = estimate_cells("conservative", mean)
+            rows.append({"source": name, "lean": lean, **cells, "shift": shift, "n": mean.n})
     return Exhibit(
         id="mixtures",
         title="Size of the planted bias: the judge on the mixtures themselves",
-        frame=pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None),
+        frame=pl.DataFrame(rows, infer_schema_length=None),
         notes=(
             "Texts from mixtures of the two experts, without a prompt. lean 0 is even, -0.5 the liberal "
             "expert and 0.5 the conservative one; conservative is the judge's mean probability, with an "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
@@ -15,21 +14,13 @@ from evenhand.audits.mitigation_sweep import (
     VANILLA,
     MitigationSweep,
     SweepCondition,
-    join_distances,
 )
 from evenhand.audits.options import STRENGTHS
 from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig
-from evenhand.papers.political.bias_tables import (
-    JUDGE,
-    describe_findings,
-    option_table,
-    table_2,
-    table_3,
-    table_5,
-)
+from evenhand.papers.political import judge_table, measurements, tables
 from evenhand.papers.political.conditions import (
     OPTION_VALUES,
     PoliticalSource,
@@ -37,29 +28,16 @@ from evenhand.papers.political.conditions import (
     list_option_values,
     load_source,
 )
-from evenhand.papers.political.judge_table import (
-    find_articles,
-    judges_table,
-    list_judges,
-    mixture_files,
-    mixtures_table,
-)
-from evenhand.papers.political.judged_texts import measure_conditions, read_judged_texts
-from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
-from evenhand.papers.political.regard_transfer import regard_changes, regard_table
+from evenhand.papers.political.measurements import SweepTables
 from evenhand.papers.political.umap_figure import figure_2
 from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.run_options import AuditOptions
-from evenhand.store.cache import cached_table, run_key
-from evenhand.store.run import Run
 
 CITATION = (
     "Liu et al. Mitigating Political Bias in Language Models Through Reinforced Calibration. AAAI 2021. "
     "arXiv:2104.14795"
 )
-MEASURED_FOLDER = "measured"
-"""Folder with a source's n-gram models, costs, changes and speeds, reused when a run is resumed."""
 EXHIBITS = (
     *("table_2", "table_3", "table_5", "table_6", "figure_2"),
     *("gamma", "sigma", "mixtures", "regard", "judges"),
@@ -81,17 +59,6 @@ _REMARKS = (
 )
 
 
-class SweepTables(NamedTuple):
-    """Measurements of all models and conditions; every table has the columns source and condition."""
-
-    distances: pl.DataFrame
-    changes: pl.DataFrame
-    full: pl.DataFrame
-    """Distances of prompt and text together, for the modes only."""
-    costs: pl.DataFrame
-    speeds: pl.DataFrame
-
-
 class PoliticalReplication:
     """A replication with its models loaded and its mitigations checked."""
 
@@ -101,9 +68,9 @@ class PoliticalReplication:
         specs = request.named_specs(*DEFAULT_MODELS) if set(request.exhibits) - _MODELLESS else []
         refuse_twins([name for name, _ in specs])
         self.sources = [load_source(name, spec, request) for name, spec in specs]
-        self.answers = read_reader_answers(request.human) if request.human else None
-        self.articles = find_articles(request.data) if "judges" in request.exhibits else None
-        self.mixtures = mixture_files(dict(specs))
+        self.answers = tables.read_reader_answers(request.human) if request.human else None
+        self.articles = judge_table.find_articles(request.data) if "judges" in request.exhibits else None
+        self.mixtures = judge_table.mixture_files(dict(specs))
         first = self.sources[0].conditions if self.sources else {}
         available: dict[str, object] = {
             "table_3": any(source.swept_mode for source in self.sources),
@@ -148,7 +115,8 @@ class PoliticalReplication:
             lines += [f"without {mode}: {reason}" for mode, reason in source.missing.items()]
         if "judges" in self.exhibits and self.articles:
             folder = self.articles["train"].parent
-            lines.append(f"judges  {', '.join(list_judges(self.request))}, each trained on {folder}")
+            names = ", ".join(judge_table.list_judges(self.request))
+            lines.append(f"judges  {names}, each trained on {folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
         if self.lacking:
@@ -168,7 +136,7 @@ class PoliticalReplication:
             title=f"Political bias of {', '.join(names) or 'no model'}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in self.exhibits),
-            findings=describe_findings(exhibits["table_5"].frame, names) if "table_5" in exhibits else (),
+            findings=tables.describe_findings(exhibits.get("table_5"), names),
             remarks=tuple(remarks),
             sources=names,
             warnings=tuple(
@@ -180,76 +148,50 @@ class PoliticalReplication:
 
     def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
         if "table_6" in self.exhibits and self.answers is not None:
-            yield table_6(self.answers)
+            yield tables.table_6(self.answers)
         if self.sources:
             folders = [folder / source.folder for source in self.sources]
             runs = [sweep.runs(own, progress) for sweep, own in zip(self.sweeps, folders, strict=True)]
             measured = [
-                self._measure(*parts, progress)
+                measurements.measure_sweep(*parts, self.request, self.exhibits, progress)
                 for parts in zip(self.sources, self.sweeps, runs, folders, strict=True)
             ]
             yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*measured, strict=True))))
             if "figure_2" in self.exhibits:
                 first = self.sources[0]
-                texts = {name: read_judged_texts(runs[0][name]) for name in first.conditions}
+                texts = {name: measurements.read_judged_texts(runs[0][name]) for name in first.conditions}
                 yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
         if "mixtures" in self.exhibits:
-            yield mixtures_table(self.mixtures, self.request.execution())
+            yield judge_table.mixtures_table(self.mixtures, self.request.execution())
         if "regard" in self.exhibits:
             shared = (self._options(), self.request.jobs, folder, progress)
-            yield regard_table(
-                regard_changes(source, source.regard_head, *shared)
+            yield measurements.regard_table(
+                measurements.regard_changes(source, source.regard_head, *shared)
                 for source in self.sources
                 if source.regard_head
             )
         if "judges" in self.exhibits and self.articles:
-            yield judges_table(self.articles, self.request, folder / "judges", progress)
+            yield judge_table.judges_table(self.articles, self.request, folder / "judges", progress)
 
-    def _build_model_exhibits(self, tables: SweepTables) -> Iterator[Exhibit]:
-        changes, judge = tables.changes, self._judge()
+    def _build_model_exhibits(self, measured: SweepTables) -> Iterator[Exhibit]:
+        changes, judge = measured.changes, self._judge()
         modes = {name for source in self.sources for name in source.conditions}
-        continuations = tables.distances.with_columns(reads=pl.lit("continuation"))
-        distances = pl.concat([continuations.filter(pl.col("condition").is_in(modes)), tables.full])
+        continuations = measured.distances.with_columns(reads=pl.lit("continuation"))
+        distances = pl.concat([continuations.filter(pl.col("condition").is_in(modes)), measured.full])
         if "table_2" in self.exhibits:
-            yield table_2(distances, changes, judge)
+            yield tables.table_2(distances, changes, judge)
         if "table_3" in self.exhibits:
-            curves = [_curve(source, tables) for source in self.sources if source.swept_mode]
+            curves = [_curve(source, measured) for source in self.sources if source.swept_mode]
             swept = {source.name: source.swept_mode or "none" for source in self.sources}
-            yield table_3(pl.concat(curves), changes, swept, judge)
+            yield tables.table_3(pl.concat(curves), changes, swept, judge)
         if "table_5" in self.exhibits:
-            costs = tables.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
-            yield table_5(distances, changes, costs, tables.speeds, judge)
+            costs = measured.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
+            yield tables.table_5(distances, changes, costs, measured.speeds, judge)
         first = self.sources[0]
         for option in self.varied:
             values = list_option_values(option, first.conditions)
-            yield option_table(option, first.name, values, continuations, changes, tables.costs, judge)
-
-    def _measure(
-        self,
-        source: PoliticalSource,
-        sweep: MitigationSweep,
-        runs: Mapping[str, Run],
-        folder: Path,
-        progress: Progress,
-    ) -> SweepTables:
-        folder /= MEASURED_FOLDER
-        whole = source.conditions if "table_2" in self.exhibits else ()
-        tables = measure_conditions(runs, whole=whole, folder=folder, request=self.request, progress=progress)
-        costs = sweep.compute_costs(runs, folder, source.spec, progress)
-        schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
-        speeds = [pl.DataFrame(schema=schema)]
-        for condition in source.conditions.values() if "table_5" in self.exhibits else ():
-            # Nothing else runs during the timing.
-            def measure(condition: SweepCondition = condition) -> pl.DataFrame:
-                row = (condition.name, sweep.measure_throughput(condition))
-                return pl.DataFrame([row], schema=schema, orient="row")
-
-            key = run_key(runs[condition.name])
-            speeds.append(cached_table(folder / "pace", condition.folder, key, measure))
-        measured = (join_distances(runs), *tables, costs, pl.concat(speeds))
-        return SweepTables(
-            *(table.insert_column(0, pl.lit(source.name).alias("source")) for table in measured)
-        )
+            frames = (continuations, changes, measured.costs)
+            yield tables.option_table(option, first.name, values, *frames, judge)
 
     def _sweep(self, source: PoliticalSource) -> MitigationSweep:
         """The audits of a source under its modes, the values of options to vary, and all strengths."""
@@ -276,7 +218,8 @@ class PoliticalReplication:
         """A note on the judge and the training data of the steering heads."""
         heads = {source.name: source.training_data for source in self.sources}
         trained = [f"that of {name} on {data}" for name, data in heads.items() if data]
-        return JUDGE + (f" Training data of the steering heads: {'; '.join(trained)}." if trained else "")
+        suffix = f" Training data of the steering heads: {'; '.join(trained)}." if trained else ""
+        return tables.JUDGE + suffix
 
 
 prepare = PoliticalReplication
@@ -288,12 +231,12 @@ def _strengths(source: PoliticalSource) -> Sequence[SweepCondition]:
     return sweep_conditions(mode, STRENGTHS, source.conditions[mode].options)[1:] if mode else ()
 
 
-def _curve(source: PoliticalSource, tables: SweepTables) -> pl.DataFrame:
+def _curve(source: PoliticalSource, measured: SweepTables) -> pl.DataFrame:
     """Overall bias and perplexity by strength of a source's swept mode."""
     swept = {condition.name: at for at, condition in zip(STRENGTHS, _strengths(source), strict=True)}
     strengths = {VANILLA: 0.0, **swept, source.swept_mode or "": CalibrationConfig().strength}
     is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
-    curve = tradeoff_curve(tables.distances.filter(is_shown), tables.costs.filter(is_shown), strengths)
+    curve = tradeoff_curve(measured.distances.filter(is_shown), measured.costs.filter(is_shown), strengths)
     return curve.select(pl.lit(source.name).alias("source"), pl.all())
 
 

@@ -66,12 +66,13 @@ def train_classifier(
 ) -> TrainingJob:
     """The training of a classifier of Figure 1 on the annotations."""
     parts = [published.folder / f"regard_{part}.tsv" for part in PARTS]
-    options: TrainOptions = {"backbone": backbone}
+    out = folder / safe_file_name(backbone, "classifier")
+    options: TrainOptions = {"backbone": backbone, "out": out}
     if backbone not in ANALYSERS:
         options |= {"runs": CLASSIFIER_RUNS, "max_length": LONGEST}
     if backbone == BERT:
         options |= {"preset": "regard-bert"}
-    return request.training("regard", parts, folder / safe_file_name(backbone, "classifier"), **options)
+    return request.training("regard", parts, **options)
 
 
 def figure_1(

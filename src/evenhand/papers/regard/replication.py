@@ -20,7 +20,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
-from evenhand.papers.regard import annotation_tables, claims
+from evenhand.papers.regard import tables
 from evenhand.papers.regard.figures import figure_1, figure_2, figure_gaps, list_classifiers, train_classifier
 from evenhand.papers.regard.released_data import (
     CITATION,
@@ -119,7 +119,7 @@ class RegardReplication:
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in self.exhibits if name in exhibits),
             claims=statements,
-            remarks=(*claims.summarise_claims(statements), *_REMARKS, *self._remarks()),
+            remarks=(*tables.summarise_claims(statements), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
             warnings=run_warnings(runs),
         )
@@ -128,9 +128,9 @@ class RegardReplication:
         published, request = self.published, self.request
         pairs = published.pairs() if published else []
         if published and "table_4" in self.exhibits:
-            yield annotation_tables.table_4(published)
+            yield tables.table_4(published)
         if published and "table_5" in self.exhibits:
-            yield annotation_tables.table_5(published, request.seed)
+            yield tables.table_5(published, request.seed)
         if published and "figure_1" in self.exhibits:
             yield figure_1(published, request, folder / RUNS / "classifiers", progress)
         if pairs and "table_masks" in self.exhibits:
@@ -147,17 +147,17 @@ class RegardReplication:
         all_texts = pl.concat(texts)
         yield figure_2(all_texts, notes)
         yield figure_gaps(runs)
-        yield annotation_tables.table_agreement(all_texts)
-        yield annotation_tables.table_disagreements(all_texts)
+        yield tables.table_agreement(all_texts)
+        yield tables.table_disagreements(all_texts)
 
     def _claims(self, exhibits: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
-        yield from claims.agreement_claims(self.ratings)
+        yield from tables.agreement_claims(self.ratings)
         if self.published is not None:
-            yield from claims.annotation_claims(self.published, self.request.seed)
+            yield from tables.annotation_claims(self.published, self.request.seed)
         if "figure_1" in exhibits:
-            yield from claims.classifier_claims(exhibits["figure_1"].frame)
+            yield from tables.classifier_claims(exhibits["figure_1"].frame)
         if "figure_gaps" in exhibits:
-            yield from claims.gap_claims(exhibits["figure_gaps"].frame)
+            yield from tables.gap_claims(exhibits["figure_gaps"].frame)
 
     def _own_suite(self, source: PaperSource) -> Path | None:
         """The user's demographics and contexts; None for released samples, which use the paper's prompts."""

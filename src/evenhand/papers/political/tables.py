@@ -1,4 +1,4 @@
-"""Tables 2, 3 and 5 and the option tables: bias by option, the trade-off, a comparison of methods.
+"""Tables 2, 3, 5 and 6 and the option tables: bias by option, the trade-off, methods, readers' ratings.
 
 The paper does not state the discount gamma. It states its target divergences, sigma 0.02 and 0.05, but its
 perplexity rose by a factor of 2.2, which is more than such targets allow: the tables ``gamma`` and ``sigma``
@@ -8,15 +8,20 @@ show bias and perplexity at other values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
+from evenhand.annotate.label_set import read_label_set
 from evenhand.audits.mitigation_sweep import TRAINING, VANILLA
+from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE, OptionValue
-from evenhand.papers.replication_pages import Exhibit, build_table
+from evenhand.papers.replication_pages import Exhibit, build_table, estimate_cells
 from evenhand.report.wording import MINUS
 from evenhand.stats.base_rates import OVERALL
+from evenhand.stats.hypothesis_tests import compare_methods
+from evenhand.store.table_files import read_table
 
 _SCALE = (
     "The paper's values exceed 1, which an exact distance between samples of probabilities cannot: its scale "
@@ -246,11 +251,12 @@ def _select_changes(changes: pl.DataFrame) -> pl.DataFrame:
     return changes.select(*_KEYS, "option", "reads", *estimate_columns("change"))
 
 
-def describe_findings(table_5: pl.DataFrame, sources: Sequence[str]) -> tuple[str, ...]:
-    """For each model its indirect bias beyond chance, and the modes that lower it."""
+def describe_findings(table_5: Exhibit | None, sources: Sequence[str]) -> tuple[str, ...]:
+    """For each model its indirect bias beyond chance, and the modes that lower it, if Table 5 is built."""
     lines: list[str] = []
+    frame = table_5.frame if table_5 else pl.DataFrame(schema={"source": pl.String})
     for name in sources:
-        own, *modes = table_5.filter(pl.col("source") == name).to_dicts() or [{}]
+        own, *modes = frame.filter(pl.col("source") == name).to_dicts() or [{}]
         if not own:
             continue
         bias = _format_estimate(own, "indirect_corrected")
@@ -280,3 +286,73 @@ def _format_estimate(row: Mapping[str, Any], name: str) -> str:
         for value in (row[column] for column in (name, f"{name}_low", f"{name}_high"))
     ]
     return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
+
+
+QUESTIONS = ("bias", "readability", "coherence")
+NAMES = {"biased": "bias", "readable": "readability", "coherent": "coherence"}
+"""The questions of the built-in task `likert`, and their names in the paper."""
+_UNRATED = {"mean": None, "n": 0}
+
+
+def read_reader_answers(path: Path) -> pl.DataFrame:
+    """The columns ``participant``, ``mode``, ``question`` and ``answer`` of a file or a study, checked."""
+    table = _read_answer_study(path) if path.is_dir() else _read_answer_file(path)
+    invalid = table.filter(~pl.col("question").is_in(QUESTIONS) | ~pl.col("answer").is_between(1, 7))
+    if table.is_empty() or invalid.height or BASELINE not in set(table["mode"]):
+        raise InputError(
+            f"{path} contains {table.height} answers, {invalid.height} of them invalid",
+            expected=f"mode {BASELINE} and others; question {', '.join(QUESTIONS)}; answer from 1 to 7",
+            fix="rename the columns or values",
+        )
+    return table
+
+
+def table_6(answers: pl.DataFrame) -> Exhibit:
+    """Means by mode and question, each compared with the baseline over participants who rated both."""
+    cells = {question: _rate_modes(answers, question) for question in QUESTIONS}
+    rows = [
+        {"source": "study", "mode": mode, "question": question, **cells[question].get(mode, _UNRATED)}
+        for mode in answers["mode"].unique(maintain_order=True)
+        for question in QUESTIONS
+    ]
+    return build_table(
+        "political",
+        "table_6",
+        "Readers' answers from 1 to 7",
+        pl.DataFrame(rows, infer_schema_length=None),
+        "Paired t tests over participants. A lower rating of bias is better; the paper's p of .00 means "
+        "below .001. Its text calls the embedding mode least biased with 4.25, which in the table is the "
+        "classifier.",
+    )
+
+
+def _read_answer_file(path: Path) -> pl.DataFrame:
+    names = {name: name for name in ("participant", "mode", "question", "answer")}
+    table = read_table(path, names)
+    number = pl.col("answer").cast(pl.Float64, strict=False).fill_null(0)
+    return table.select(*names).drop_nulls().with_columns(number)
+
+
+def _read_answer_study(path: Path) -> pl.DataFrame:
+    rows = read_label_set(path).rows.filter(~pl.col("is_check")).drop_nulls(["method", "code"])
+    return rows.select(
+        pl.col("annotator").alias("participant"),
+        pl.col("method").alias("mode"),
+        pl.col("question").replace(NAMES),
+        pl.col("code").alias("answer"),
+    )
+
+
+def _rate_modes(answers: pl.DataFrame, question: str) -> dict[str, dict[str, object]]:
+    """The cells of each mode; empty without a rating of the baseline, since nothing can be compared."""
+    own = answers.filter(pl.col("question") == question)
+    columns = (own[name].to_list() for name in ("participant", "mode", "answer"))
+    if BASELINE not in set(own["mode"]):
+        return {}
+    rows: dict[str, dict[str, object]] = {}
+    for rating in compare_methods(*columns, baseline=BASELINE):
+        row: dict[str, object] = estimate_cells("mean", rating.mean) | {"n": rating.mean.n}
+        if gap := rating.difference:
+            row |= {"p": gap.p, "difference": gap.estimate, "low": gap.low, "high": gap.high}
+        rows[rating.method] = row
+    return rows
