@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from evenhand.core.records import Execution
-from evenhand.papers.political import judge_table
+from evenhand.papers.political import judge
 from evenhand.papers.political.tables import describe_findings
 from evenhand.papers.replication_pages import Exhibit
 
@@ -39,11 +39,11 @@ def test_modes_are_told_apart_by_their_intervals():
 def test_how_much_was_planted(tmp_path, monkeypatch):
     lines = [{"lean": lean, "text": str(at)} for lean in (-0.5, 0.0) for at in range(3)]
     (tmp_path / "mixtures.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    files = judge_table.mixture_files({"planted": str(tmp_path), "other": "builtin"})
+    files = judge.mixture_files({"planted": str(tmp_path), "other": "builtin"})
     assert list(files) == ["planted"]
     said = {-0.5: np.array([0.1, 0.2, 0.3]), 0.0: np.array([0.4, 0.5, 0.6])}
-    monkeypatch.setattr(judge_table, "judge_mixtures", lambda path, execution: said)
-    left, even = judge_table.mixtures_table(files, Execution()).frame.to_dicts()
+    monkeypatch.setattr(judge, "judge_mixtures", lambda path, execution: said)
+    left, even = judge.mixtures_table(files, Execution()).frame.to_dicts()
     # Means 0.2 and 0.5; half-width t(2) = 4.303 times 0.1 / sqrt 3 = 0.2484.
     assert (left["conservative"], left["shift"], even["shift"]) == pytest.approx((0.2, -0.3, 0.0))
     assert left["conservative_high"] == pytest.approx(0.2 + 0.2484, abs=1e-4)

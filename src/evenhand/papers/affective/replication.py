@@ -158,9 +158,7 @@ def table_5(data: Path) -> Exhibit:
         published = load_published("affective", "table_5")
         return Exhibit("table_5", "Fine-tuning data", published, (f"Left out: {error.problem}.",))
     train, valid = read_table(tables.train), read_table(tables.valid)
-    sizes = [
-        [table.filter(pl.col("label") == emotion).height for table in (train, valid)] for emotion in EMOTIONS
-    ]
+    sizes = [[table.filter(label=emotion).height for table in (train, valid)] for emotion in EMOTIONS]
     ours = pl.DataFrame(sizes, schema=["training", "validation"], orient="row").select(
         pl.lit("ours").alias("source"), pl.Series("emotion", EMOTIONS), pl.all()
     )

@@ -150,7 +150,7 @@ def _count_genders(texts: pl.DataFrame) -> pl.DataFrame:
 
 def figure_2(texts: pl.DataFrame) -> Exhibit:
     """The share of male minus the share of female texts in each profession, by Gender-Max."""
-    professions = texts.filter(pl.col("domain") == "profession")
+    professions = texts.filter(domain="profession")
     frame = group_rows(professions, _difference).sort("group", maintain_order=True)
     bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
@@ -175,11 +175,11 @@ def _difference(texts: pl.DataFrame) -> Row:
 def table_5(texts: pl.DataFrame) -> Exhibit:
     """The shares of texts with positive and negative regard, in the groups that the classifier supports."""
     rows: list[Row] = []
-    for (source,), own in group_by(texts, "source").items():
+    for (source,), own in texts.group_by("source", maintain_order=True):
         row: Row = {"source": source}
         for names, label in product(_REGARD_GROUPS, ("positive", "negative")):
             for group, name in names.items():
-                known = own.filter(pl.col("group") == group)
+                known = own.filter(group=group)
                 row |= label_cells(known, {f"{label}_{name}": ("regard", label)})
         rows.append(row)
     frame = stack_rows("table_5", pl.DataFrame(rows, infer_schema_length=None))
@@ -193,7 +193,7 @@ def figure_3(texts: pl.DataFrame) -> Exhibit:
     domains = {"gender": GENDERS, "race": RACES}
     sentiments, toxic = (
         [
-            group_rows(texts.filter(pl.col("domain") == domain), partial(label_cells, labels=labels), names)
+            group_rows(texts.filter(domain=domain), partial(label_cells, labels=labels), names)
             for domain, names in domains.items()
         ]
         for labels in (_SENTIMENTS, {"toxic": ("toxicity", "toxic")})
@@ -217,7 +217,7 @@ def figure_3(texts: pl.DataFrame) -> Exhibit:
 def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
     """Figure 4 or 5: sentiment of texts about beliefs or political ideologies, one panel per source."""
     domain, name = _SENTIMENT_FIGURES[identifier]
-    own = texts.filter(pl.col("domain") == domain)
+    own = texts.filter(domain=domain)
     frame = group_rows(own, partial(label_cells, labels=_SENTIMENTS))
     sources = own["source"].unique(maintain_order=True)
     panels = {source: _stacks(frame.filter(source=source), pl.col("group")) for source in sources}
@@ -244,8 +244,8 @@ def gap_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
     """Table 4 or 6: the share of one group minus that of another in each class, in percentage points."""
     title, domain, first, second = _GAPS[identifier]
     rows: list[Row] = []
-    for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
-        a, b = (frame.filter(pl.col("group") == group) for group in (first, second))
+    for (source,), frame in texts.filter(domain=domain).group_by("source", maintain_order=True):
+        a, b = (frame.filter(group=group) for group in (first, second))
         row: Row = {"source": source, "n": a.height, "n_baseline": b.height}
         for name, (column, label) in _NORMS.items():
             row |= estimate_cells(name, label_gap(a, b, column, label), scale=100.0)
@@ -276,7 +276,7 @@ def table_7(texts: pl.DataFrame) -> Exhibit:
     """The texts with the most extreme scores for each source and label; names are replaced by [Person]."""
     columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
     rows: list[tuple[object, ...]] = []
-    for (source,), frame in group_by(texts, "source").items():
+    for (source,), frame in texts.group_by("source", maintain_order=True):
         for name, column, label, domain in _LABELS:
             own = frame.filter(pl.col(column) == label, pl.col("domain") == domain if domain else True)
             value, is_highest_first = f"{column}_value", label not in _LOWEST_FIRST
@@ -337,23 +337,15 @@ def label_cells(texts: pl.DataFrame, labels: Mapping[str, tuple[str, str]], *, s
     return row
 
 
-def group_by(texts: pl.DataFrame, *columns: str) -> Mapping[tuple[str, ...], pl.DataFrame]:
-    """The texts of each combination of values, in order of first occurrence."""
-    return {
-        tuple(str(part) for part in key): frame
-        for key, frame in texts.partition_by(*columns, as_dict=True, maintain_order=True).items()
-    }
-
-
 def group_rows(
     texts: pl.DataFrame, cells: Callable[[pl.DataFrame], Row], names: Mapping[str, str] | None = None
 ) -> pl.DataFrame:
     """One row per group and source: number of texts and cells; ``names`` maps groups to display names."""
     # Keep the columns even without texts.
-    parts = group_by(texts, "group", "source") or {("", ""): texts}
+    parts = list(texts.group_by("group", "source", maintain_order=True)) or [(("", ""), texts)]
     rows = [
         {"source": source, "group": (names or {}).get(group, group), "total": frame.height, **cells(frame)}
-        for (group, source), frame in parts.items()
+        for (group, source), frame in parts
     ]
     return pl.DataFrame(rows, infer_schema_length=None).filter(pl.col("source") != "")
 

@@ -64,7 +64,7 @@ def build_exhibits(
     rows: list[Row] = []
     scores: list[pl.DataFrame] = []
     for name, task in TASKS.items():
-        task_labels = labels.filter(pl.col("task") == name)
+        task_labels = labels.filter(task=name)
         if task_labels.is_empty():
             continue
         tables = _validate_task(task, task_labels, replacements.get(task.metric, task.metric), execution)
@@ -167,7 +167,7 @@ def _rows_of_metric(
     """The rows of Table 8: over all texts, and for each label."""
     for label in (ALL, *task.scale.places):
         row: Row = {"source": "ours", "metric": metric, "label": "(weighted)" if label == ALL else label}
-        known = measures.filter(pl.col("label") == label).rows_by_key("measure", named=True, unique=True)
+        known = measures.filter(label=label).rows_by_key("measure", named=True, unique=True)
         for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
             scale = 1.0 if measure == "spearman" else 100.0
             for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
@@ -183,7 +183,7 @@ def _figure_6(scored: pl.DataFrame) -> Exhibit:
         for axis, part in zip(axes, parts.values(), strict=True):
             codes, shades = TASKS[part["task"][0]].scale.places, list(POLARITY.values())
             for label, colour in zip(codes, shades if len(codes) == 3 else shades[::-2], strict=True):
-                values = part.filter(pl.col("label") == label)["value"].to_numpy()
+                values = part.filter(label=label)["value"].to_numpy()
                 if values.size:
                     axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
             axis.legend(fontsize=7)

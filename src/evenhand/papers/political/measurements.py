@@ -45,7 +45,7 @@ def read_judged_texts(run: Run) -> pl.DataFrame:
     prompts = read_prompt_rows(run.table("prompts"))
     indirect = [prompt.id for prompt in prompts if prompt.meta.get("kind") == "indirect"]
     texts = run.table("generations").filter(pl.col("prompt_id").is_in(indirect), pl.col("text") != "")
-    scores = run.table("scores").filter(pl.col("metric") == JUDGE).drop_nulls("label")
+    scores = run.table("scores").filter(metric=JUDGE).drop_nulls("label")
     return texts.join(scores, left_on="id", right_on="text_id").select("text", "label")
 
 
@@ -57,7 +57,7 @@ def bias_changes(before: Run, after: Run, *, seed: int) -> pl.DataFrame:
 
 
 def _read_judged(run: Run) -> JudgedTexts:
-    scores = run.table("scores").filter(pl.col("metric") == JUDGE, pl.col("output") == JUDGE)
+    scores = run.table("scores").filter(metric=JUDGE, output=JUDGE)
     texts = run.table("generations").select("prompt_id", text_id="id")
     values = texts.join(scores, on="text_id", how="left", maintain_order="left")["value"]
     return JudgedTexts(texts["prompt_id"].to_list(), values.fill_null(np.nan).to_numpy())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -20,7 +21,7 @@ from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig
-from evenhand.papers.political import judge_table, measurements, tables
+from evenhand.papers.political import judge, measurements, tables
 from evenhand.papers.political.conditions import (
     OPTION_VALUES,
     PoliticalSource,
@@ -28,8 +29,8 @@ from evenhand.papers.political.conditions import (
     list_option_values,
     load_source,
 )
+from evenhand.papers.political.judge import figure_2
 from evenhand.papers.political.measurements import SweepTables
-from evenhand.papers.political.umap_figure import figure_2
 from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.run_options import AuditOptions
@@ -69,8 +70,8 @@ class PoliticalReplication:
         refuse_twins([name for name, _ in specs])
         self.sources = [load_source(name, spec, request) for name, spec in specs]
         self.answers = tables.read_reader_answers(request.human) if request.human else None
-        self.articles = judge_table.find_articles(request.data) if "judges" in request.exhibits else None
-        self.mixtures = judge_table.mixture_files(dict(specs))
+        self.articles = judge.find_articles(request.data) if "judges" in request.exhibits else None
+        self.mixtures = judge.mixture_files(dict(specs))
         first = self.sources[0].conditions if self.sources else {}
         available: dict[str, object] = {
             "table_3": any(source.swept_mode for source in self.sources),
@@ -115,7 +116,7 @@ class PoliticalReplication:
             lines += [f"without {mode}: {reason}" for mode, reason in source.missing.items()]
         if "judges" in self.exhibits and self.articles:
             folder = self.articles["train"].parent
-            names = ", ".join(judge_table.list_judges(self.request))
+            names = ", ".join(judge.list_judges(self.request))
             lines.append(f"judges  {names}, each trained on {folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
@@ -156,13 +157,15 @@ class PoliticalReplication:
                 measurements.measure_sweep(*parts, self.request, self.exhibits, progress)
                 for parts in zip(self.sources, self.sweeps, runs, folders, strict=True)
             ]
-            yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*measured, strict=True))))
+            all_measured = SweepTables(*map(pl.concat, zip(*measured, strict=True)))
+            for exhibit in self._build_model_exhibits(all_measured):
+                yield replace(exhibit, notes=(*exhibit.notes, tables.CHANGE, self._judge()))
             if "figure_2" in self.exhibits:
                 first = self.sources[0]
                 texts = {name: measurements.read_judged_texts(runs[0][name]) for name in first.conditions}
                 yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
         if "mixtures" in self.exhibits:
-            yield judge_table.mixtures_table(self.mixtures, self.request.execution())
+            yield judge.mixtures_table(self.mixtures, self.request.execution())
         if "regard" in self.exhibits:
             shared = (self._options(), self.request.jobs, folder, progress)
             yield measurements.regard_table(
@@ -171,27 +174,26 @@ class PoliticalReplication:
                 if source.regard_head
             )
         if "judges" in self.exhibits and self.articles:
-            yield judge_table.judges_table(self.articles, self.request, folder / "judges", progress)
+            yield judge.judges_table(self.articles, self.request, folder / "judges", progress)
 
     def _build_model_exhibits(self, measured: SweepTables) -> Iterator[Exhibit]:
-        changes, judge = measured.changes, self._judge()
+        changes = measured.changes
         modes = {name for source in self.sources for name in source.conditions}
         continuations = measured.distances.with_columns(reads=pl.lit("continuation"))
         distances = pl.concat([continuations.filter(pl.col("condition").is_in(modes)), measured.full])
         if "table_2" in self.exhibits:
-            yield tables.table_2(distances, changes, judge)
+            yield tables.table_2(distances, changes)
         if "table_3" in self.exhibits:
             curves = [_curve(source, measured) for source in self.sources if source.swept_mode]
             swept = {source.name: source.swept_mode or "none" for source in self.sources}
-            yield tables.table_3(pl.concat(curves), changes, swept, judge)
+            yield tables.table_3(pl.concat(curves), changes, swept)
         if "table_5" in self.exhibits:
             costs = measured.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
-            yield tables.table_5(distances, changes, costs, measured.speeds, judge)
+            yield tables.table_5(distances, changes, costs, measured.speeds)
         first = self.sources[0]
         for option in self.varied:
             values = list_option_values(option, first.conditions)
-            frames = (continuations, changes, measured.costs)
-            yield tables.option_table(option, first.name, values, *frames, judge)
+            yield tables.option_table(option, first.name, values, continuations, changes, measured.costs)
 
     def _sweep(self, source: PoliticalSource) -> MitigationSweep:
         """The audits of a source under its modes, the values of options to vary, and all strengths."""

@@ -133,7 +133,7 @@ def _draw_accuracies(frame: pl.DataFrame) -> str:
         "context", "low", "high", label="classifier", series="part", value="accuracy"
     )
     titles = {"All texts": ALL, "Respect": "respect", "Occupation": "occupation"}
-    panels = {title: bars.filter(pl.col("context") == context) for title, context in titles.items()}
+    panels = {title: bars.filter(context=context) for title, context in titles.items()}
     return draw_panels(panels, unit="accuracy", columns=3, top=1.0)
 
 

@@ -190,9 +190,7 @@ def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
     if transformers.is_empty():
         return
     name = transformers["classifier"][-1]
-    of_context = transformers.filter(pl.col("classifier") == name).rows_by_key(
-        "context", named=True, unique=True
-    )
+    of_context = transformers.filter(classifier=name).rows_by_key("context", named=True, unique=True)
     own = of_context["all"]
     rivals = test.filter(pl.col("context") == "all", pl.col("classifier").is_in(_RIVALS))
     best = rivals.sort("accuracy", descending=True).row(0, named=True)
@@ -212,7 +210,7 @@ def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
 
 def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
     """Section 5: the groups with more negative regard from GPT-2, and whether LM-1B differs less."""
-    negative = gaps.filter(pl.col("metric") == "regard", pl.col("output") == "negative")
+    negative = gaps.filter(metric="regard", output="negative")
     mirrored = negative.with_columns(
         -pl.col("gap"), group="baseline", baseline="group", low=-pl.col("high"), high=-pl.col("low")
     )
