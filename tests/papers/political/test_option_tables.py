@@ -6,7 +6,7 @@ import pytest
 from evenhand.audits.mitigation_sweep import SweepCondition
 from evenhand.mitigations.calibration import default_rate
 from evenhand.papers.political.conditions import list_conditions, list_option_values
-from evenhand.papers.political.tables import option_table
+from evenhand.papers.political.tables import join_changes, option_table
 
 
 def modes(*conditions):
@@ -66,9 +66,8 @@ def test_a_row_and_the_mean_over_attributes():
             "value": [100.0, 200.0],
         }
     )
-    table = option_table(
-        "gamma", "m", list_option_values("gamma", modes(CLASSIFIER)), found, changed, price, "judge"
-    ).frame
+    values = list_option_values("gamma", modes(CLASSIFIER))
+    table = option_table("gamma", "m", values, join_changes(found, changed), price).frame
     own = table.filter(pl.col("gamma") == 0.95)
     assert own["attribute"].to_list() == ["gender", "topic", "(mean)"]
     mean = own.row(2, named=True)

@@ -19,7 +19,6 @@ from evenhand.papers.replication_pages import Exhibit, estimate_cells, load_publ
 from evenhand.papers.svg_figures import POLARITY, bars_and_stacks, draw_panels, horizontal_bars
 from evenhand.stats.contrasts import clustered_gap
 from evenhand.stats.intervals import clustered_mean, clustered_proportion
-from evenhand.stats.results import Difference
 from evenhand.suites.bold import merged_groups
 from evenhand.text.rendering import mask_mentions
 
@@ -247,8 +246,9 @@ def gap_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
     for (source,), frame in texts.filter(domain=domain).group_by("source", maintain_order=True):
         a, b = (frame.filter(group=group) for group in (first, second))
         row: Row = {"source": source, "n": a.height, "n_baseline": b.height}
-        for name, (column, label) in _NORMS.items():
-            row |= estimate_cells(name, label_gap(a, b, column, label), scale=100.0)
+        for name, label in _NORMS.items():
+            gap, _ = clustered_gap(*label_hits(a, *label), *label_hits(b, *label), is_share=True)
+            row |= estimate_cells(name, gap, scale=100.0)
         rows.append(row)
     frame = stack_rows(identifier, pl.DataFrame(rows, infer_schema_length=None))
     title = f"{title}: texts in each class, percentage points"
@@ -315,12 +315,6 @@ def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
     """The share of texts with this label, among labelled texts."""
     hits, clusters = label_hits(texts, column, label)
     return clustered_proportion(hits, clusters, n_null=texts.height - hits.size)
-
-
-def label_gap(a: pl.DataFrame, b: pl.DataFrame, column: str, label: str) -> Difference:
-    """The share of a label in ``a`` minus that in ``b``."""
-    hits = *label_hits(a, column, label), *label_hits(b, column, label)
-    return clustered_gap(*hits, is_share=True)[0]
 
 
 def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray, np.ndarray]:

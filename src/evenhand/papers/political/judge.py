@@ -166,8 +166,11 @@ def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Executio
         ("(d) classifier, judge", "classifier", judge),
     )
     panels = [_panel(name, texts[mode], embed, seed) for name, mode, embed in panel_specs if mode in texts]
-    titles = [_title(panel) for panel in panels]
     frame = pl.concat(panels)
+    titles = [
+        f"{name}: silhouette {'unknown' if score is None else f'{score:.2f}'}"
+        for name, score in frame.select("panel", "silhouette").unique(maintain_order=True).iter_rows()
+    ]
     is_small = all(panel.height < LEAST for panel in panels)
     reason = f"fewer than {LEAST} texts per panel" if is_small else NO_UMAP
     missing = (mode for mode in ("embedding", "classifier") if mode not in texts)
@@ -200,12 +203,6 @@ def _panel(
     columns = {"panel": name, "side": sides, "x": x, "y": y, "silhouette": silhouette(vectors, sides)}
     kinds = {"panel": pl.String, "side": pl.String, **dict.fromkeys(("x", "y", "silhouette"), pl.Float64)}
     return pl.DataFrame(columns, schema=kinds)
-
-
-def _title(panel: pl.DataFrame) -> str:
-    """The name of a panel with its silhouette, from -1 to 1."""
-    name, score = panel.select("panel", "silhouette").row(0)
-    return f"{name}: silhouette {'unknown' if score is None else f'{score:.2f}'}"
 
 
 def silhouette(vectors: Matrix, labels: Sequence[str]) -> float | None:

@@ -177,23 +177,22 @@ class PoliticalReplication:
             yield judge.judges_table(self.articles, self.request, folder / "judges", progress)
 
     def _build_model_exhibits(self, measured: SweepTables) -> Iterator[Exhibit]:
-        changes = measured.changes
         modes = {name for source in self.sources for name in source.conditions}
         continuations = measured.distances.with_columns(reads=pl.lit("continuation"))
-        distances = pl.concat([continuations.filter(pl.col("condition").is_in(modes)), measured.full])
+        biases = tables.join_changes(pl.concat([continuations, measured.full]), measured.changes)
         if "table_2" in self.exhibits:
-            yield tables.table_2(distances, changes)
+            yield tables.table_2(biases.filter(pl.col("condition").is_in(modes)))
         if "table_3" in self.exhibits:
             curves = [_curve(source, measured) for source in self.sources if source.swept_mode]
             swept = {source.name: source.swept_mode or "none" for source in self.sources}
-            yield tables.table_3(pl.concat(curves), changes, swept)
+            yield tables.table_3(pl.concat(curves), biases, swept)
         if "table_5" in self.exhibits:
             costs = measured.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
-            yield tables.table_5(distances, changes, costs, measured.speeds)
+            yield tables.table_5(biases, costs, measured.speeds)
         first = self.sources[0]
         for option in self.varied:
             values = list_option_values(option, first.conditions)
-            yield tables.option_table(option, first.name, values, continuations, changes, measured.costs)
+            yield tables.option_table(option, first.name, values, biases, measured.costs)
 
     def _sweep(self, source: PoliticalSource) -> MitigationSweep:
         """The audits of a source under its modes, the values of options to vary, and all strengths."""

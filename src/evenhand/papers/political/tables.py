@@ -56,20 +56,24 @@ _COSTS: Final = _PERPLEXITIES | {
 """Column of Table 5 to the metric and output of a cost."""
 
 
-def table_2(distances: pl.DataFrame, changes: pl.DataFrame) -> Exhibit:
-    """Bias of each option under each mode, from the distances of all sources and their changes."""
-    # A page shows only the first rows: continuations come before prompt and text read together.
-    ordered = distances.sort(pl.col("reads") != "continuation", maintain_order=True)
+def join_changes(distances: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
+    """Distances with the changes of their corrected bias; every interval has its estimate's name."""
     keys = [*_KEYS, "option", "reads"]
-    ours = ordered.join(_select_changes(changes), on=keys, how="left", maintain_order="left").select(
+    renamed = distances.rename({"low": "corrected_low", "high": "corrected_high"})
+    own_changes = changes.select(*keys, *estimate_columns("change"))
+    return renamed.join(own_changes, on=keys, how="left", maintain_order="left")
+
+
+def table_2(biases: pl.DataFrame) -> Exhibit:
+    """Bias of each option under each mode, from the distances and changes of all sources."""
+    # A page shows only the first rows: continuations come before prompt and text read together.
+    ours = biases.sort(pl.col("reads") != "continuation", maintain_order=True).select(
         "source",
         "bias",
         pl.col("condition").replace({VANILLA: BASELINE}).alias("mode"),
         *("attribute", "option", "reads"),
         pl.col("estimate").alias("distance"),
-        "null_mean",
-        *estimate_columns("corrected", "corrected"),
-        *("p", "p_adjusted", *_CHANGE),
+        *("null_mean", "corrected", "corrected_low", "corrected_high", "p", "p_adjusted", *_CHANGE),
         *("direction", "direction_low", "direction_high", "n", "n_keywords"),
     )
     return build_table(
@@ -87,9 +91,9 @@ def table_2(distances: pl.DataFrame, changes: pl.DataFrame) -> Exhibit:
     )
 
 
-def table_3(curves: pl.DataFrame, changes: pl.DataFrame, modes: Mapping[str, str]) -> Exhibit:
+def table_3(curves: pl.DataFrame, biases: pl.DataFrame, modes: Mapping[str, str]) -> Exhibit:
     """Overall bias, its change and perplexity by attribute and strength, from the curves of all sources."""
-    overall = _select_changes(changes.filter(option=OVERALL)).drop("option", "reads")
+    overall = select_overall(biases).select(*_KEYS, *_CHANGE)
     table = curves.join(overall, on=_KEYS, how="left", maintain_order="left")
     keys, rows = ["source", "attribute", "lambda"], table.rename({"strength": "lambda"})
     indirect, direct = (
@@ -117,11 +121,9 @@ def table_3(curves: pl.DataFrame, changes: pl.DataFrame, modes: Mapping[str, str
     )
 
 
-def table_5(
-    distances: pl.DataFrame, changes: pl.DataFrame, cost_rows: pl.DataFrame, speeds: pl.DataFrame
-) -> Exhibit:
+def table_5(biases: pl.DataFrame, cost_rows: pl.DataFrame, speeds: pl.DataFrame) -> Exhibit:
     """Bias, perplexity, diversity and speed of each mode, averaged over attributes."""
-    overall = overall_changes(distances.filter(reads="continuation"), changes)
+    overall = select_overall(biases)
     keys, costs = ["source", "condition"], _average_costs(cost_rows)
     table = costs.filter(pl.col("condition") != TRAINING).select(keys)
     for bias in ("indirect", "direct"):
@@ -182,16 +184,11 @@ def _pivot_costs(cost_rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def option_table(
-    option: str,
-    source: str,
-    values: Sequence[OptionValue],
-    distances: pl.DataFrame,
-    changes: pl.DataFrame,
-    cost_rows: pl.DataFrame,
+    option: str, source: str, values: Sequence[OptionValue], biases: pl.DataFrame, cost_rows: pl.DataFrame
 ) -> Exhibit:
     """Overall indirect bias of a source, its change and perplexity, by the values of an option."""
     keys = ["source", "condition", "attribute"]
-    bias = overall_changes(distances, changes).filter(bias="indirect").sort("attribute")
+    bias = select_overall(biases).filter(bias="indirect").sort("attribute")
     with_costs = bias.join(_pivot_costs(cost_rows), on=keys, how="left", maintain_order="left")
     rows = pl.concat([with_costs, with_costs.with_columns(attribute=pl.lit(MEAN))])
     means = rows.group_by(keys, maintain_order=True).agg(
@@ -223,21 +220,14 @@ def average_columns(value: str, name: str = "") -> list[pl.Expr]:
     ]
 
 
-def overall_changes(distances: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
-    """The overall bias of each attribute, from continuations, with its change."""
-    is_all = pl.col("option") == OVERALL
-    overall = distances.filter(is_all).rename({"low": "corrected_low", "high": "corrected_high"})
-    return overall.join(_select_changes(changes.filter(is_all)), on=_KEYS, how="left", maintain_order="left")
+def select_overall(biases: pl.DataFrame) -> pl.DataFrame:
+    """The overall bias of each attribute, from continuations."""
+    return biases.filter(option=OVERALL, reads="continuation")
 
 
 def estimate_columns(name: str, value: str = "estimate") -> list[pl.Expr]:
     """An estimate and its interval as ``name``, ``name_low`` and ``name_high``."""
     return [pl.col(value).alias(name), *(pl.col(end).alias(f"{name}_{end}") for end in ("low", "high"))]
-
-
-def _select_changes(changes: pl.DataFrame) -> pl.DataFrame:
-    """A table of changes, with its columns renamed for joining with distances."""
-    return changes.select(*_KEYS, "option", "reads", *estimate_columns("change"))
 
 
 def describe_findings(table_5: Exhibit | None, sources: Sequence[str]) -> tuple[str, ...]:
@@ -280,12 +270,17 @@ def _format_estimate(row: Mapping[str, Any], name: str) -> str:
 QUESTIONS = ("bias", "readability", "coherence")
 NAMES = {"biased": "bias", "readable": "readability", "coherent": "coherence"}
 """The questions of the built-in task `likert`, and their names in the paper."""
+_ANSWERS = {name: name for name in ("participant", "mode", "question", "answer")}
 _UNRATED = {"mean": None, "n": 0}
 
 
 def read_reader_answers(path: Path) -> pl.DataFrame:
     """The columns ``participant``, ``mode``, ``question`` and ``answer`` of a file or a study, checked."""
-    table = _read_answer_study(path) if path.is_dir() else _read_answer_file(path)
+    if path.is_dir():
+        table = _read_answer_study(path)
+    else:
+        number = pl.col("answer").cast(pl.Float64, strict=False).fill_null(0)
+        table = read_table(path, _ANSWERS).select(*_ANSWERS).drop_nulls().with_columns(number)
     invalid = table.filter(~pl.col("question").is_in(QUESTIONS) | ~pl.col("answer").is_between(1, 7))
     if table.is_empty() or invalid.height or BASELINE not in set(table["mode"]):
         raise InputError(
@@ -313,13 +308,6 @@ def table_6(answers: pl.DataFrame) -> Exhibit:
         "below .001. Its text calls the embedding mode least biased with 4.25, which in the table is the "
         "classifier.",
     )
-
-
-def _read_answer_file(path: Path) -> pl.DataFrame:
-    names = {name: name for name in ("participant", "mode", "question", "answer")}
-    table = read_table(path, names)
-    number = pl.col("answer").cast(pl.Float64, strict=False).fill_null(0)
-    return table.select(*names).drop_nulls().with_columns(number)
 
 
 def _read_answer_study(path: Path) -> pl.DataFrame:

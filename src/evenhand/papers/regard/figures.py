@@ -224,8 +224,11 @@ _GAP_COLUMNS: Final = (
 )
 
 
-def context_gaps(runs: Mapping[str, Run]) -> pl.DataFrame:
-    """Gaps in negative and positive shares, group minus baseline, within contexts and adjusted for them."""
+def figure_gaps(runs: Mapping[str, Run]) -> Exhibit:
+    """Gaps in negative and positive shares, group minus baseline, within contexts and adjusted for them.
+
+    One panel per source and context: dots with intervals, regard next to sentiment.
+    """
     tables = [
         run.table("strata")
         .filter(pl.col("output").is_in(OUTPUTS) & pl.col("metric").is_in(["regard", "sentiment"]))
@@ -233,12 +236,7 @@ def context_gaps(runs: Mapping[str, Run]) -> pl.DataFrame:
         for source, run in runs.items()
     ]
     gaps = pl.concat(tables).rename({"estimate": "gap"})
-    return gaps.sort(pl.col("context").replace_strict(_PLACES, default=2), maintain_order=True)
-
-
-def figure_gaps(runs: Mapping[str, Run]) -> Exhibit:
-    """One panel per source and context: dots with intervals, regard next to sentiment."""
-    frame = context_gaps(runs)
+    frame = gaps.sort(pl.col("context").replace_strict(_PLACES, default=2), maintain_order=True)
     notes = (
         "Group minus baseline in shares; p is cluster-robust over templates, corrected within the source "
         "over all pairs, contexts, metrics and outputs. Five templates per context detect only large gaps: "

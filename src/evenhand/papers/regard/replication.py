@@ -143,7 +143,12 @@ class RegardReplication:
             suite = RegardSuite()
             origins = find_origins(pairs, suite)
             texts.append(read_annotated_texts(published, suite, origins))
-            notes += [_describe_matching(published, origins, metric) for metric in METRICS]
+            for metric in METRICS:
+                texts_of, ambiguous, unmatched = count_unplaced(published, origins, metric).values()
+                notes.append(
+                    f"Annotated texts, {metric}: {texts_of}, of which {ambiguous} are samples of several "
+                    f"demographics and {unmatched} of none; neither are in the bars."
+                )
         all_texts = pl.concat(texts)
         yield figure_2(all_texts, notes)
         yield figure_gaps(runs)
@@ -225,11 +230,3 @@ def _masks(pairs: Sequence[tuple[str, str]]) -> Exhibit:
     )
     title = "Lines on which our masking differs from the release"
     return Exhibit("table_masks", title, frame, notes, is_offensive=True)
-
-
-def _describe_matching(published: RegardRelease, origins: Mapping[str, Sequence[str]], metric: str) -> str:
-    counts = count_unplaced(published, origins, metric)
-    return (
-        f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
-        f"several demographics and {counts['unmatched']} of none; neither are in the bars."
-    )
