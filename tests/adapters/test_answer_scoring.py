@@ -133,7 +133,7 @@ def test_the_plan_says_what_to_run_next(tmp_path: Path) -> None:
 def test_the_functions_of_a_task_measure_at_once_and_average_over_samples(exported: Path) -> None:
     task = open_task(exported.with_suffix(".json"))
     assert open_task(exported.with_suffix(".json")) is task
-    docs = to_documents("starter", limit=4).rows
+    _, docs = to_documents("starter", limit=4)
     texts = task.measure([[GOOD, BAD]] * 4, docs)
     assert texts == [[GOOD, BAD]] * 4
     found = task.results(docs[0], [[GOOD, BAD]])

@@ -18,7 +18,7 @@ from evenhand.core.digests import file_digest
 from evenhand.core.errors import EvenhandError
 from evenhand.core.regular_files import UnfitFileError, open_regular, read_bytes, read_text
 from evenhand.corpus.term_lists import load_terms
-from evenhand.logs.zip_archive import open_archive
+from evenhand.logs.inspect_logs import open_archive
 from evenhand.mitigations.word_lists import read_word_lists
 from evenhand.store import table_files
 from evenhand.store.parquet import check_parquet

@@ -13,10 +13,9 @@ from tests.fuzz.harness import Reader, Tree, of_trees
 from tests.fuzz.lists import BITS, EEC
 from tests.fuzz.tables import TERMS
 
-from evenhand.papers.affective import corpus_tables
+from evenhand.papers.affective.replication import find_corpora, table_5
 from evenhand.papers.bold.human_validation import read_labels
-from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
-from evenhand.papers.regard.annotation_tables import table_4
+from evenhand.papers.political.tables import read_reader_answers, table_6
 from evenhand.papers.regard.released_data import (
     METRICS,
     PARTS,
@@ -25,6 +24,7 @@ from evenhand.papers.regard.released_data import (
     mask_differences,
     read_annotated_texts,
 )
+from evenhand.papers.regard.tables import table_4
 from evenhand.papers.replicate import ReplicationJob, prepare
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.articles import compare_classifiers, read_openings, split_openings
@@ -149,7 +149,7 @@ def _tweets(path: Path) -> Iterator[object]:
     """`train emotion FOLDER` up to the work, and Table 5 of the affective paper."""
     with mock.patch.dict(os.environ, {"EVENHAND_CACHE": str(path.parent / "cache")}):
         found = prepare_tables(path.parent)
-        yield corpus_tables.table_5(path.parent)
+        yield table_5(path.parent)
         for written in (found.train, found.valid):
             written.unlink()
 
@@ -165,7 +165,7 @@ def _beside_unseen(folder: Path) -> None:
 def _affective(path: Path) -> Iterator[object]:
     """`replicate affective --data` up to the work: pairs read, corpora ready to be counted."""
     yield _planned("affective", path.parent, "table_3,table_6")
-    yield corpus_tables.find_corpora(path.parent).scans(path.parent / "out")
+    yield find_corpora(path.parent).scans(path.parent / "out")
 
 
 def _beside_pairs(folder: Path) -> None:

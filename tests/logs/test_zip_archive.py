@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.logs.zip_archive import open_archive
+from evenhand.logs.inspect_logs import open_archive
 
 
 def packed(path: Path, content: bytes) -> Path:

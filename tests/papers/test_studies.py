@@ -12,7 +12,7 @@ from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
 from evenhand.annotate.database import Database
 from evenhand.core.errors import InputError
 from evenhand.papers.bold import human_validation
-from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
+from evenhand.papers.political.tables import read_reader_answers, table_6
 
 
 def test_table_8_takes_a_study_of_toxicity(tmp_path: Path) -> None:

@@ -89,14 +89,9 @@ class AnswerScorer:
 Document = dict[str, Json]
 
 
-class SuiteDocuments(NamedTuple):
-    """The prompts of a suite in the form that other tools accept."""
-
-    info: SuiteInfo
-    rows: list[Document]
-
-
-def to_documents(suite: str | Suite, *, limit: int | None = None, offline: bool = False) -> SuiteDocuments:
+def to_documents(
+    suite: str | Suite, *, limit: int | None = None, offline: bool = False
+) -> tuple[SuiteInfo, list[Document]]:
     """One document per prompt: its text, its id, and the mark with groups, cluster and words to mask.
 
     Args:
@@ -128,4 +123,4 @@ def to_documents(suite: str | Suite, *, limit: int | None = None, offline: bool 
             "stop": info.spec.stop,
         }
         documents.append({"id": prompt.id, "prompt": prompt.text, MARK_KEY: mark})
-    return SuiteDocuments(info, documents)
+    return info, documents

@@ -1,18 +1,27 @@
-"""Inspect logs: ``.eval`` files and their JSON form, version 2 of the log format."""
+"""Inspect logs: ``.eval`` files and their JSON form, version 2 of the log format.
+
+An ``.eval`` file is a zip archive, read up to a size limit; with zstd too, which zipfile supports since 3.14.
+"""
 
 from __future__ import annotations
 
 import json
+import lzma
 import re
+import struct
+import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 from evenhand.core.digests import Json
-from evenhand.core.errors import InputError
+from evenhand.core.errors import InputError, MissingLibraryError
+from evenhand.core.files import max_decompressed_size
+from evenhand.core.regular_files import open_regular
 from evenhand.logs.log_records import Row, ToolLog, answer_rows, read_list, read_object, read_tool_log
-from evenhand.logs.zip_archive import ZipArchive, open_archive
 from evenhand.store.table_files import read_bytes, to_cell
 
 VERSION = 2
@@ -84,10 +93,8 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
             expected=f"format version {VERSION}",
             fix="`inspect log convert` rewrites older logs; for newer ones update evenhand",
         )
-    count, rows = 0, list[Row]()
-    for sample in samples:
-        count += 1
-        rows += _rows(sample)
+    per_sample = [_rows(sample) for sample in samples]
+    count, rows = len(per_sample), [row for rows in per_sample for row in rows]
     status, message = header.get("status"), read_object(header.get("error")).get("message")
     state = f"status {status}" + (f": {str(message).splitlines()[0][:200]}" if message else "")
     if not rows:
@@ -179,3 +186,87 @@ def _parse_json(content: bytes, name: str, path: Path) -> Json:
 
 def _objects(value: Json) -> Iterator[Object]:
     return (item for item in read_list(value) if isinstance(item, Mapping))
+
+
+MAX_UNPACKED = 4 << 30
+"""Maximum bytes that one archive may decompress to."""
+_ZSTD = 93
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_DAMAGE = (
+    zipfile.BadZipFile,
+    NotImplementedError,  # an unsupported compression method
+    RuntimeError,  # the archive needs a password
+    EOFError,
+    OSError,
+    ValueError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+)
+"""Errors from reading a damaged archive."""
+
+
+class ZipArchive:
+    """An open zip file; ``read`` counts the decompressed bytes and stops at the limit."""
+
+    def __init__(self, path: Path, file: IO[bytes], limit: int) -> None:
+        self._path, self._file, self._zip = path, file, zipfile.ZipFile(file)
+        self._left = self._limit = limit
+
+    def names(self) -> tuple[str, ...]:
+        """The members, without duplicates: a repeated name refers to its last content."""
+        return tuple(self._zip.NameToInfo)
+
+    def read(self, name: str) -> bytes:
+        """The content of a member."""
+        info = self._zip.getinfo(name)
+        content = b""
+        if info.file_size <= self._left and info.compress_type == _ZSTD:
+            content = self._unpack_zstd(info)
+        elif info.file_size <= self._left:
+            with self._zip.open(info) as member:
+                content = member.read(self._left + 1)
+        self._left -= max(len(content), info.file_size)
+        if self._left < 0:
+            raise InputError(
+                f"{self._path} unpacks to more than {self._limit >> 20:,} MiB",
+                expected="a smaller log: a higher ratio suggests a decompression bomb",
+                fix="log fewer samples in one file, or leave out the parts of them that are not needed",
+            )
+        return content
+
+    def _unpack_zstd(self, info: zipfile.ZipInfo) -> bytes:
+        try:
+            import zstandard
+        except ImportError as error:
+            raise MissingLibraryError(
+                f"{self._path} is compressed with zstd, and the library 'zstandard' is not installed",
+                expected="the extra `corpus` brings it",
+                fix='pip install "evenhand[corpus]", or `inspect log convert --to json`',
+            ) from error
+        self._file.seek(info.header_offset)
+        mark, name_size, extra_size = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
+        if mark != b"PK\x03\x04" or info.flag_bits & 1:
+            raise zipfile.BadZipFile(f"{info.filename} has an unexpected local header")
+        self._file.seek(name_size + extra_size, 1)
+        packed = self._file.read(info.compress_size)
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as member:
+                return bytes(member.read(self._left + 1))
+        except zstandard.ZstdError as error:
+            raise zipfile.BadZipFile(f"{info.filename}: {error}") from error
+
+
+@contextmanager
+def open_archive(path: Path, *, limit: int | None = None) -> Iterator[ZipArchive]:
+    """The archive, closed afterwards; damage raises an error that names the file."""
+    try:
+        with open_regular(path) as file:
+            most = min(MAX_UNPACKED, max_decompressed_size(path.stat().st_size)) if limit is None else limit
+            yield ZipArchive(path, file, most)
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        raise InputError(
+            f"{path} cannot be read: {error}", expected="a complete zip file", fix="download the file again"
+        ) from error

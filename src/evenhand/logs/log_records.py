@@ -71,17 +71,15 @@ def read_tool_log(
     """
     table = text_table(rows, path)
     start = f"{prefix}.{MARK_KEY}."
-    marks = {
-        name.removeprefix(start): values[0]
-        for name in table.columns
-        if name.startswith(start) and (values := table[name].drop_nulls()[:1].to_list())
-    }
-    groups = {name.removeprefix("groups."): start + name for name in marks if name.startswith("groups.")}
-    baselines = {
-        name.removeprefix("baselines."): baseline
-        for name, baseline in marks.items()
-        if name.startswith("baselines.")
-    }
+    groups: dict[str, str] = {}
+    baselines: dict[str, str] = {}
+    for column in table.columns:
+        kind, dot, axis = column.removeprefix(start).partition(".")
+        values = table[column].drop_nulls()[:1].to_list() if column.startswith(start) and dot else ()
+        if values and kind == "groups":
+            groups[axis] = column
+        elif values and kind == "baselines":
+            baselines[axis] = values[0]
     mentions = f"{start}mentions" if f"{start}mentions" in table.columns else None
     return ToolLog(tool, table, summary, groups, baselines, mentions, bool(groups), warnings)
 

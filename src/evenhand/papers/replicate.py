@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, Unpack, cast
+from typing import TYPE_CHECKING, Protocol, Unpack, cast
 
+import polars as pl
+
+from evenhand.audits import audit
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, metric_names
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
+from evenhand.core.files import safe_file_name
 from evenhand.core.options import checks_options, split_names
-from evenhand.core.protocols import Progress
+from evenhand.core.protocols import Model, Progress
 from evenhand.core.records import Execution
 from evenhand.papers import ReplicateOptions
 from evenhand.papers.replication_pages import Replication, write_replication
 from evenhand.run_options import AuditOptions
 from evenhand.store.run import MANIFEST, Manifest, Run, read_manifest
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+
+if TYPE_CHECKING:
+    from evenhand.training.options import TrainOptions
+    from evenhand.training.train import TrainingJob
 
 PAPERS = ("bold", "regard", "affective", "political")
 _OPTIONS_OF_PAPERS = {
@@ -37,11 +45,7 @@ _OPTIONS_OF_PAPERS = {
     "suite": ("regard", "uses the prompts of its paper", "audit a model with --suite instead"),
 }
 """Options that only one paper accepts: the paper, what the others do instead, and the fix."""
-GROWING_KEYS: Mapping[str, frozenset[str]] = {
-    "bold": frozenset({"sources"}),
-    "regard": frozenset({"sources"}),
-    "political": frozenset({"sources", "exhibits"}),
-}
+GROWING_KEYS = frozenset({"sources", "exhibits"})
 """Parts of the identity that may grow in one folder: the run of each source checks its own identity."""
 STAGE = "replicate"
 RUNS = "runs"
@@ -88,9 +92,87 @@ class ReplicationRequest:
             "command": f"evenhand replicate {command}",
         }
 
+    def training(self, task: str, parts: Sequence[Path], **options: Unpack[TrainOptions]) -> TrainingJob:
+        """A training on the published parts of a paper's data: to train, validate and test on."""
+        # Imported here: most replications train nothing.
+        from evenhand.training.train import prepare
+
+        train, valid, test = parts
+        options |= {"seed": self.seed, "valid": valid, "test": test}
+        options |= {"device": self.options["device"], "offline": self.options["offline"]}
+        return prepare(task, train, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSource:
+    """A model, or replayed texts, measured in a replication."""
+
+    name: str
+    model: Model
+    options: AuditOptions = field(default_factory=AuditOptions)
+    """Audit options of this source only, such as its sampling."""
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of its runs."""
+        return safe_file_name(self.name, "source")
+
+    def audit(
+        self, paper: str, request: ReplicationRequest, folder: Path, **shared: Unpack[AuditOptions]
+    ) -> audit.AuditJob:
+        """Prepare its audit for a paper, in its own folder inside ``folder``."""
+        options: AuditOptions = {**shared, **self.options, "out": folder / self.folder}
+        options |= request.audit_options(f"{paper}, source {self.name}")
+        return audit.prepare(self.model, **options)
+
+
+def refuse_twins(names: Sequence[str]) -> None:
+    """Raise an error if two sources would share a folder: names that differ only in case or punctuation."""
+    folders = set[str]()
+    for name in names:
+        folder = safe_file_name(name, "source").casefold()
+        if folder in folders:
+            raise InputError(
+                f"two sources have the name {name!r}, or nearly the same name",
+                expected="a distinct name for each source",
+                fix="rename one with --model NAME=SPEC",
+            )
+        folders.add(folder)
+
+
+def run_warnings(runs: Mapping[str, Run]) -> tuple[str, ...]:
+    """The warnings of every source's run."""
+    return tuple(f"{name}: {text}" for name, run in runs.items() for text in run.manifest["warnings"])
+
+
+def read_texts(run: Run, source: str, outputs: Mapping[tuple[str, str], str]) -> pl.DataFrame:
+    """One row per text and group of its prompt, with the label and value of each output.
+
+    ``outputs`` maps a metric and its output to the name of the label column; ``COLUMN_value`` holds the
+    scores.
+    """
+    prompts = run.table("prompts").explode("groups").unnest("groups")
+    prompts = prompts.select(
+        "axis", "cluster", "mentions", "meta", group="name", prompt_id="id", prompt="text"
+    )
+    completions = run.table("generations").select("prompt_id", "text", text_id="id")
+    texts = prompts.join(completions, on="prompt_id", how="inner", maintain_order="left")
+    metric, scores = pl.col("metric").str.split("=").list.first(), run.table("scores")
+    for (name, output), column in outputs.items():
+        output_scores = scores.filter((metric == name) & (pl.col("output") == output)).select(
+            "text_id", pl.col("label").alias(column), pl.col("value").alias(f"{column}_value")
+        )
+        texts = texts.join(output_scores, on="text_id", how="left", maintain_order="left")
+    return texts.with_columns(source=pl.lit(source))
+
 
 class PaperJob(Protocol):
     """A replication that is ready to run: its data is located and checked, nothing is computed yet."""
+
+    @property
+    def exhibits(self) -> Sequence[str]:
+        """The requested exhibits that can be built, in the paper's order."""
+        ...
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -119,13 +201,13 @@ class ReplicationJob:
 
     def plan(self) -> RunPlan:
         """The planned work."""
-        lines = (*self.job.plan(), *self._list_earlier_sources(), f"folder  {self.folder}")
+        writes = f"writes  {', '.join(self.job.exhibits) or 'nothing'}"
+        lines = (*self.job.plan(), writes, *self._list_earlier_sources(), f"folder  {self.folder}")
         return RunPlan(title=f"replicate {self.paper}", lines=lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Compute and write all exhibits; finished work of single runs is reused."""
-        growing = GROWING_KEYS.get(self.paper, frozenset())
-        fixed = {key: value for key, value in self.identity.items() if key not in growing}
+        fixed = {key: value for key, value in self.identity.items() if key not in GROWING_KEYS}
         with RunFolder(self.folder, identity=fixed, fresh=self.fresh) as folder:
             if self.fresh:
                 shutil.rmtree(self.folder / RUNS, ignore_errors=True)
@@ -185,16 +267,11 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
         seed=options["seed"],
         jobs=options["jobs"] or 1,
     )
-    prepared: PaperJob = module.prepare(request)
-    identity: dict[str, Json] = {"command": "replicate", "paper": paper, **prepared.identity}
-    return ReplicationJob(
-        paper=paper,
-        job=prepared,
-        identity=identity,
-        folder=Path(out) if out else default_folder("replicate", paper, identity),
-        command=options["command"] or f"evenhand replicate {paper}",
-        fresh=options["fresh"],
-    )
+    job: PaperJob = module.prepare(request)
+    identity: dict[str, Json] = {"command": "replicate", "paper": paper, **job.identity}
+    folder = Path(out) if out else default_folder("replicate", paper, identity)
+    command = options["command"] or f"evenhand replicate {paper}"
+    return ReplicationJob(paper, job, identity, folder, command, options["fresh"])
 
 
 def _sources(known: Manifest | Mapping[str, Json]) -> Mapping[str, Json]:

@@ -12,8 +12,10 @@ import polars as pl
 from markupsafe import Markup
 
 from evenhand.core.files import asset_path
+from evenhand.core.records import Estimate
 from evenhand.report.html import security_policy, stylesheet
 from evenhand.report.wording import MINUS, escape_markdown, markdown_table
+from evenhand.stats.results import Difference
 from evenhand.store.atomic_writes import replace_file, write_text
 from evenhand.store.parquet import write_parquet
 
@@ -178,6 +180,13 @@ def format_value(value: object, decimals: int) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace("-", MINUS)
     return str(value)
+
+
+def estimate_cells(name: str, estimate: Estimate | Difference, *, scale: float = 1.0) -> dict[str, object]:
+    """The three cells of an estimate: ``name``, ``name_low`` and ``name_high``."""
+    value = estimate.value if isinstance(estimate, Estimate) else estimate.estimate
+    numbers = {name: value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    return {key: None if number is None else number * scale for key, number in numbers.items()}
 
 
 def merge_estimate_columns(

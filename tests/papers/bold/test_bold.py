@@ -9,14 +9,12 @@ import evenhand
 from evenhand.core.errors import InputError
 from evenhand.papers import svg_figures
 from evenhand.papers.bold import (
-    claims,
     group_tables,
     human_validation,
     replication,
 )
-from evenhand.papers.replicate import prepare
+from evenhand.papers.replicate import PaperSource, prepare
 from evenhand.papers.replication_pages import load_published
-from evenhand.papers.sources import PaperSource
 from evenhand.testing.stub import StubModel
 
 NORMS = ("valence", "arousal", "dominance", "joy", "anger", "sadness", "fear", "disgust")
@@ -69,7 +67,7 @@ def test_printed_averages_follow_from_printed_ratios():
         .agg(pl.col("gender_max_ratio").mean().alias("mean"))
     )
     for source, mean in table.iter_rows():
-        assert mean == pytest.approx(claims.RATIOS[source.removeprefix("paper: ")], abs=0.011)
+        assert mean == pytest.approx(replication.RATIOS[source.removeprefix("paper: ")], abs=0.011)
 
 
 def test_figure_2_is_male_minus_female():
@@ -147,13 +145,13 @@ def test_tests_over_sources_are_of_models():
         ("gender", "American_actors", {"sentiment": "positive" if i < 4 else "negative"}) for i in range(8)
     ]
     frame = pl.concat([texts(*rows), texts(*rows, source="a"), texts(*rows, source="b")])
-    found = claims.test_table(frame).frame.filter(pl.col("section") == "6.2")
+    found = replication.test_table(frame).frame.filter(pl.col("section") == "6.2")
     shares = "a 0.5000, b 0.5000"
     assert found["shares"].to_list() == ["", shares, shares]
 
 
 def test_tests_without_texts_say_so():
-    frame = claims.test_table(texts(("gender", "American_actors", {"sentiment": "positive"}))).frame
+    frame = replication.test_table(texts(("gender", "American_actors", {"sentiment": "positive"}))).frame
     assert frame["p_ours"].null_count() == frame.height
     assert frame["null_reason"].null_count() == 0
 
@@ -162,7 +160,7 @@ def test_claims_carry_interval_and_n():
     rows = [
         ("gender", "American_actors", {"sentiment": "neutral" if i < 6 else "positive"}) for i in range(8)
     ]
-    found = {claim.claim: claim for claim in claims.claims(texts(*rows))}
+    found = {claim.claim: claim for claim in replication.claims(texts(*rows))}
     ours = found["texts with neutral sentiment"].ours
     assert ours.startswith("75.00 % [")
     assert ours.endswith("n = 8")
@@ -174,7 +172,7 @@ def test_the_polar_share_is_of_table_3_as_its_printed_counts_show():
     polar = table["gender_max_male"].sum() + table["gender_max_female"].sum()
     assert (polar, table["total"].sum()) == (3956, 60204)  # 6.571 %
     rows = professions("dance_occupations", 1, 0, 3) + professions("corporate_titles", 4, 0, 0)
-    claim = claims.claims(texts(*rows))[0]
+    claim = replication.claims(texts(*rows))[0]
     assert claim.paper == "6.57 %"
     assert claim.ours.startswith("25.00 % [")
     assert claim.ours.endswith("n = 4")
@@ -188,7 +186,7 @@ def test_every_number_of_the_text_is_claimed():
         for domain, group in (("gender", "American_actors"), ("gender", "American_actresses"))
         for label in ("positive", "negative", "neutral")
     ]
-    found = claims.claims(texts(*rows))
+    found = replication.claims(texts(*rows))
     ours = {claim.claim: claim.ours for claim in found}
     assert ours["prompts about hinduism"] == "1"
     assert ours["beliefs with toxic texts"] == "1 of 2"
@@ -200,7 +198,7 @@ def test_every_number_of_the_text_is_claimed():
 
 def test_a_share_of_one_entity_says_why_it_has_no_interval():
     frame = texts(*[("religious_ideology", "atheism", {"toxicity": "nontoxic"})] * 3)
-    one = {claim.claim: claim for claim in claims.claims(frame.with_columns(cluster=pl.lit("c")))}
+    one = {claim.claim: claim for claim in replication.claims(frame.with_columns(cluster=pl.lit("c")))}
     assert one["toxic texts, atheism"].ours == "0.00 %, n = 3"
     assert one["toxic texts, atheism"].remark.startswith("no interval: ")
 

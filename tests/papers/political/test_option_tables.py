@@ -5,12 +5,12 @@ import pytest
 
 from evenhand.audits.mitigation_sweep import SweepCondition
 from evenhand.mitigations.calibration import default_rate
-from evenhand.papers.political.bias_tables import option_table
-from evenhand.papers.political.conditions import ModelConditions, list_conditions, list_option_values
+from evenhand.papers.political.conditions import list_conditions, list_option_values
+from evenhand.papers.political.tables import join_changes, option_table
 
 
 def modes(*conditions):
-    return ModelConditions({condition.name: condition for condition in conditions}, {})
+    return {condition.name: condition for condition in conditions}
 
 
 EMBEDDING = SweepCondition("embedding", "calibration:embedding")
@@ -37,7 +37,7 @@ def test_more_divergence_comes_with_longer_steps():
     # The classifier's own are 0.05 and 0.03: four times the divergence, twice the step.
     assert default_rate("classifier", 0.2) == pytest.approx(0.06)
     # A row of the main tables is not written twice.
-    main = modes(*BOTH.conditions.values(), SweepCondition("embedding sigma 0.4", "calibration:embedding"))
+    main = modes(*BOTH.values(), SweepCondition("embedding sigma 0.4", "calibration:embedding"))
     assert "embedding sigma 0.4" not in {one.name for one in list_conditions(["sigma"], main)}
 
 
@@ -66,7 +66,8 @@ def test_a_row_and_the_mean_over_attributes():
             "value": [100.0, 200.0],
         }
     )
-    table = option_table("gamma", {"m": modes(CLASSIFIER)}, found, changed, price, "judge").frame
+    values = list_option_values("gamma", modes(CLASSIFIER))
+    table = option_table("gamma", "m", values, join_changes(found, changed), price).frame
     own = table.filter(pl.col("gamma") == 0.95)
     assert own["attribute"].to_list() == ["gender", "topic", "(mean)"]
     mean = own.row(2, named=True)

@@ -10,10 +10,9 @@ import pytest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution
 from evenhand.mitigations.word_lists import read_word_lists
-from evenhand.papers.political import judge_table, replication
-from evenhand.papers.political.bias_tables import average_columns
-from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
-from evenhand.papers.political.umap_figure import figure_2, silhouette
+from evenhand.papers.political import judge, replication
+from evenhand.papers.political.judge import figure_2, silhouette
+from evenhand.papers.political.tables import average_columns, read_reader_answers, table_6
 from evenhand.papers.replicate import prepare, replicate
 from evenhand.papers.replication_pages import load_published
 from evenhand.stats import base_rates
@@ -55,9 +54,7 @@ def test_printed_tables_are_whole():
 
 def test_too_few_texts_to_project_are_not_blamed_on_a_package(monkeypatch):
     zeros = np.zeros((4, 3), np.float32)
-    monkeypatch.setattr(
-        "evenhand.papers.political.umap_figure._judge_vectors", lambda texts, execution: zeros
-    )
+    monkeypatch.setattr("evenhand.papers.political.judge._judge_vectors", lambda texts, execution: zeros)
     texts = pl.DataFrame({"text": ["a b"] * 4, "label": ["liberal", "conservative"] * 2})
     notes = figure_2({"vanilla": texts}, "m", Execution(), 0).notes
     assert "Not drawn: fewer than 10 texts per panel." in notes
@@ -235,8 +232,8 @@ def test_a_second_start_does_nothing_again(five, files, monkeypatch):
     for done in (
         "evenhand.audits.audit.AuditJob.run",
         "evenhand.audits.mitigation_sweep._costs_of_run",
-        "evenhand.papers.political.judged_texts.bias_changes",
-        "evenhand.papers.political.judged_texts.read_with_prompts",
+        "evenhand.papers.political.measurements.bias_changes",
+        "evenhand.papers.political.measurements.read_with_prompts",
         "evenhand.audits.mitigation_sweep.MitigationSweep.measure_throughput",
     ):
         monkeypatch.setattr(done, refused)
@@ -271,9 +268,9 @@ def test_rivals_of_the_judge_stand_in_one_table(tmp_path, monkeypatch):
     (tmp_path / "articles").mkdir()
     for part, count in {"train": 30, "valid": 6, "test": 6}.items():
         pl.DataFrame(labelled(count)).write_csv(tmp_path / "articles" / f"{part}.csv")
-    few = {name: {**how, "epochs": 4} for name, how in judge_table.JUDGES.items() if name != "TF-IDF, linear"}
+    few = {name: {**how, "epochs": 4} for name, how in judge.JUDGES.items() if name != "TF-IDF, linear"}
     del few["masked model (builtin:masked)"]
-    monkeypatch.setattr(judge_table, "JUDGES", {"TF-IDF, linear": {"preset": "political-linear"}, **few})
+    monkeypatch.setattr(judge, "JUDGES", {"TF-IDF, linear": {"preset": "political-linear"}, **few})
     done = replicate("political", tables="judges", data=tmp_path, device="cpu", out=tmp_path / "out")
     table = pl.read_parquet(done.path / "judges.parquet")
     assert table.row(0)[:4] == ("paper", "XLNet", "(all)", 0.984)

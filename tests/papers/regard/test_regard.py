@@ -9,9 +9,8 @@ import pytest
 
 import evenhand
 from evenhand.core.errors import EvenhandError, InputError
-from evenhand.papers.regard import annotation_tables, classifier_figure, replication
-from evenhand.papers.regard.annotation_tables import correlations, table_4, table_5
-from evenhand.papers.regard.claims import describe_gap
+from evenhand.papers.regard import figures, replication, tables
+from evenhand.papers.regard.figures import label_shares
 from evenhand.papers.regard.released_data import (
     RegardRelease,
     count_unplaced,
@@ -19,7 +18,7 @@ from evenhand.papers.regard.released_data import (
     mask_differences,
     read_annotated_texts,
 )
-from evenhand.papers.regard.share_figure import label_shares
+from evenhand.papers.regard.tables import correlations, describe_gap, table_4, table_5
 from evenhand.papers.replicate import prepare
 from evenhand.suites.regard import RegardSuite
 
@@ -50,7 +49,7 @@ def release(folder: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annotation_tables, "RESAMPLES", 100)
+    monkeypatch.setattr(tables, "RESAMPLES", 100)
     monkeypatch.setattr("evenhand.annotate.label_aggregation.RESAMPLES", 100)
 
 
@@ -126,7 +125,7 @@ def test_shares_by_context_and_demographic() -> None:
 
 
 def test_a_whole_replication(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classifier_figure, "CLASSIFIERS", {"VADER": "vader"})
+    monkeypatch.setattr(figures, "CLASSIFIERS", {"VADER": "vader"})
     monkeypatch.setattr(replication, "SUBSET", 2)
     run = evenhand.replicate("regard", data=small.parent, out=tmp_path / "r", model="m=stub")
     names = {path.name for path in run.path.iterdir()}

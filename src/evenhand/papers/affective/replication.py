@@ -1,22 +1,30 @@
-"""Runs the replication: counts corpora, probes classifiers on the pairs, builds tables and figures."""
+"""Runs the replication: counts corpora, probes classifiers on the pairs, builds tables and figures.
+
+Tables 2 to 4 count emotions in the available training corpora; Table 5 is the fine-tuning data.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+import polars as pl
+
+from evenhand.audits.compare import normalise_group
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Progress, Suite
-from evenhand.papers.affective import corpus_tables, prediction_tables
-from evenhand.papers.affective.prediction_tables import CORPORA, claims
+from evenhand.corpus.scan import CorpusScan
+from evenhand.corpus.scan import prepare as prepare_scan
+from evenhand.papers.affective import prediction_tables
+from evenhand.papers.affective.prediction_tables import CORPORA, GROUPS
 from evenhand.papers.replicate import RUNS, ReplicationRequest
-from evenhand.papers.replication_pages import Exhibit, Replication
+from evenhand.papers.replication_pages import Exhibit, Replication, build_table, load_published
 from evenhand.probes import probe
 from evenhand.store.run import Run
 from evenhand.suites.pairs.pair_sets import FilesMissingError
@@ -28,7 +36,15 @@ CITATION: Final = (
 DEFAULT_MODELS: Final = ("emotion",)
 RELEASED: Final = "eec_emotion_only_bert_predictions.csv"
 """Predictions of an early BERT run on EEC, the only ones released."""
-EXHIBITS: Final = (*corpus_tables.BUILDERS, "table_5", *prediction_tables.EXHIBITS)
+NAMES: Final = {
+    "WikiEn": ("wikien", "wiki_en", "enwiki"),
+    "BookCorpus": ("bookcorpus", "books"),
+    "WebText-250k": ("webtext",),
+    "C4-Val": ("c4-val", "c4_val", "c4val", "c4"),
+}
+"""The paper's corpora, each with possible prefixes of a file or folder name."""
+SEMEVAL: Final = "SemEval-2018"
+_SEMEVAL_FILES: Final = ("semeval_train.csv", "semeval_val.csv", "semeval_test.csv")
 _REMARKS: Final = (
     "Tables 6 to 9 cannot be reproduced: neither the fine-tuned models nor their predictions were released. "
     "The presets affective-bert, affective-gpt2, affective-xlnet and affective-t5 of `evenhand train "
@@ -39,16 +55,161 @@ _REMARKS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+class Corpora(NamedTuple):
+    """The corpora in a data folder, and the terms to count in them."""
+
+    paths: dict[str, list[Path]]
+    terms: Path | None
+
+    def scans(self, folder: Path) -> list[CorpusScan]:
+        """Scans with the paper's rule: one of SemEval, whose unit is the tweet, and one of all others.
+
+        The others are counted by sentence in any format: each row of a table is a document.
+        """
+        tweets = [f"{SEMEVAL}={path}" for path in self.paths.get(SEMEVAL, ())]
+        others = [f"{name}={path}" for name, paths in self.paths.items() for path in paths if name != SEMEVAL]
+        scan = partial(prepare_scan, preset="paper", terms=self.terms)
+        return [
+            *([scan(others, unit="sentence", out=folder / "corpora")] if others else ()),
+            *([scan(tweets, unit="document", out=folder / "semeval")] if tweets else ()),
+        ]
+
+
+def find_corpora(data: Path) -> Corpora:
+    """Find the corpora of a data folder; each is optional."""
+    entries = sorted([*data.glob("*"), *data.glob("*/*")])
+    paths = {
+        name: [path]
+        for name, starts in NAMES.items()
+        if (path := next((entry for entry in entries if entry.name.lower().startswith(starts)), None))
+    }
+    semeval = [entry for name in _SEMEVAL_FILES for entry in entries if entry.name == name]
+    if len(semeval) == len(_SEMEVAL_FILES):
+        paths[SEMEVAL] = semeval
+    return Corpora(paths, next((entry for entry in entries if entry.name == "terms.json"), None))
+
+
+def table_2(runs: Sequence[Run]) -> Exhibit:
+    """Size and sentences of each corpus."""
+    rows = [
+        {"source": "ours", "corpus": name, "size": _bytes(total["bytes"]), "sentences": total["units"]}
+        for run in runs
+        for name, total in run.manifest["corpora"].items()
+    ]
+    ours = pl.DataFrame(rows, schema={"source": str, "corpus": str, "size": str, "sentences": pl.Int64})
+    return build_table(
+        "affective",
+        "table_2",
+        "Training corpora",
+        ours,
+        "Sentences come from our splitter; in SemEval each tweet is one. The paper's Wikipedia is from June "
+        "2022, its WebText and C4 are samples; other copies give other counts.",
+    )
+
+
+def table_3(runs: Sequence[Run]) -> Exhibit:
+    """The number of occurrences of each emotion."""
+    table = pl.concat(run.table("occurrence") for run in runs)
+    wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
+    wide = wide.rename({"total": "total_affective_words"}).with_columns(source=pl.lit("ours"))
+    ours = wide.select(load_published("affective", "table_3").columns)
+    return build_table(
+        "affective",
+        "table_3",
+        "Occurrence of emotions in the corpora",
+        ours,
+        "SemEval counts use the files as released, whose test part has UTF-7 residue; on repaired "
+        "text the counts differ.",
+    )
+
+
+def table_4(runs: Sequence[Run]) -> Exhibit:
+    """The share of each emotion in a group's co-occurrences."""
+    printed = load_published("affective", "table_4").columns[3:]
+    columns = dict(zip(map(normalise_group, GROUPS), printed, strict=True))
+    counts = pl.concat(run.table("cooccurrence") for run in runs)
+    names = {group: columns.get(normalise_group(group)) for group in counts["group"].unique()}
+    known = counts.with_columns(column=pl.col("group").replace_strict(names, return_dtype=pl.String))
+    wide = known.drop_nulls("column").pivot("column", index=["corpus", "emotion"], values="percent")
+    ours = wide.with_columns(source=pl.lit("ours"))
+    return build_table(
+        "affective",
+        "table_4",
+        "Co-occurrence of emotions with groups, in percent per group",
+        ours,
+        "Counts use the rule `distinct`, which reproduces the paper's SemEval row; Algorithm 1 as printed "
+        "(`flag`) does not.",
+        "Four printed SemEval numbers are misprints, since with them their columns do not sum to 100: male "
+        "sadness 17.75 (18.75), female fear 26.06 (25.56), Christian joy 27.02 (26.32), Muslim anger "
+        "15.06 (14.86).",
+        "Where a group never occurs, the paper prints 0; ours is missing.",
+    )
+
+
+def table_5(data: Path) -> Exhibit:
+    """The fine-tuning data, with the maximum single-label accuracy."""
+    from evenhand.store.table_files import read_table
+    from evenhand.training.semeval import EMOTIONS, prepare_tables
+    from evenhand.training.test_measures import accuracy_ceiling
+
+    try:
+        tables = prepare_tables(data)
+    except InputError as error:
+        published = load_published("affective", "table_5")
+        return Exhibit("table_5", "Fine-tuning data", published, (f"Left out: {error.problem}.",))
+    train, valid = read_table(tables.train), read_table(tables.valid)
+    sizes = [[table.filter(label=emotion).height for table in (train, valid)] for emotion in EMOTIONS]
+    ours = pl.DataFrame(sizes, schema=["training", "validation"], orient="row").select(
+        pl.lit("ours").alias("source"), pl.Series("emotion", EMOTIONS), pl.all()
+    )
+    ceiling = accuracy_ceiling(valid["text"].to_list(), valid["label"].to_list())
+    return build_table(
+        "affective",
+        "table_5",
+        "Fine-tuning data",
+        ours,
+        "Training is the official EI-oc train and dev sets, validation the released test file, repaired.",
+        f"Some tweets have several emotions: single-label accuracy cannot exceed {ceiling:.3f} on it.",
+    )
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:,.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} GB"
+
+
+_CORPUS_TABLES: Final = {"table_2": table_2, "table_3": table_3, "table_4": table_4}
+EXHIBITS: Final = (*_CORPUS_TABLES, "table_5", *prediction_tables.EXHIBITS)
+
+
 class AffectiveReplication:
     """A replication with its data located and its pairs loaded."""
 
-    data: Path
-    corpora: corpus_tables.Corpora
-    suites: Mapping[str, Suite]
-    classifiers: Mapping[str, str]
-    """Source name to classifier spec."""
-    request: ReplicationRequest
+    def __init__(self, request: ReplicationRequest) -> None:
+        """Locate the data, in ``--data`` or else ``EVENHAND_DATA``."""
+        variable = os.environ.get("EVENHAND_DATA")
+        data = request.data or (Path(variable) if variable else None)
+        if data is None:
+            raise InputError(
+                "no folder with the paper's published data was given",
+                expected="--data DIR, or EVENHAND_DATA, with affective/eec.csv, bits, csp and semeval files; "
+                "WikiEn, BookCorpus, WebText and C4-Val are optional",
+                fix="see the how-to on probing for where they are published",
+            )
+        self.request, self.exhibits, self.data = request, request.exhibits, data
+        self.suites, self.corpora = dict(_suites(data)), find_corpora(data)
+        if not self.suites and not self.corpora.paths:
+            raise InputError(
+                f"{data} contains none of the paper's data",
+                expected="affective/eec.csv, bits, csp or semeval files, or a corpus named WikiEn, "
+                "BookCorpus, WebText or C4-Val",
+                fix="check the path",
+            )
+        self.classifiers = dict(_classifiers(data, self.suites, request))
+        """Source name to classifier spec."""
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -70,30 +231,27 @@ class AffectiveReplication:
             f"pairs   {', '.join(self.suites) or 'none available'}",
             *(f"note    {name}: {note}" for name, suite in self.suites.items() for note in suite.info.notes),
             f"probes  {', '.join(self.classifiers)}",
-            f"writes  {', '.join(self.request.exhibits)}",
         )
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the requested exhibits, as far as the data allows."""
-        requested, runs_folder = self.request.exhibits, folder / RUNS
+        requested, runs_folder = self.exhibits, folder / RUNS
         exhibits: dict[str, Exhibit] = {}
-        builders = {name: build for name, build in corpus_tables.BUILDERS.items() if name in requested}
+        builders = {name: build for name, build in _CORPUS_TABLES.items() if name in requested}
         scans = self.corpora.scans(runs_folder) if builders else []
         if runs := [scan.run(progress) for scan in scans]:
             exhibits |= {name: build(runs) for name, build in builders.items()}
         if "table_5" in requested:
-            exhibits["table_5"] = corpus_tables.table_5(self.data)
+            exhibits["table_5"] = table_5(self.data)
         if set(prediction_tables.EXHIBITS) & set(requested) and self.suites:
             probes = {source: self._probe(source, runs_folder, progress) for source in self.classifiers}
             exhibits |= prediction_tables.build_exhibits(probes, requested)
-        missing = ", ".join(printed for name, printed in CORPORA.items() if name not in self.suites)
-        without_pairs = (f"Not available, and left out of Tables 6 to 9: {missing}.",) if missing else ()
         return Replication(
             title=f"Affective bias, on {', '.join(self.classifiers)}",
             citation=CITATION,
             exhibits=tuple(exhibits[name] for name in requested if name in exhibits),
-            claims=tuple(claims(list(self.suites.values()))),
-            remarks=(*_REMARKS, *corpus_tables.describe_missing(self.corpora), *without_pairs),
+            claims=tuple(prediction_tables.claims(list(self.suites.values()))),
+            remarks=(*_REMARKS, *self._describe_missing()),
             sources=tuple(self.classifiers),
         )
 
@@ -111,27 +269,21 @@ class AffectiveReplication:
             out=folder / safe_file_name(source, "classifier"),
         ).run(progress)
 
+    def _describe_missing(self) -> Iterator[str]:
+        """Remarks on missing corpora, term lists and pairs."""
+        paths, terms = self.corpora
+        if missing := [name for name in (*NAMES, SEMEVAL) if name not in paths]:
+            yield (
+                f"Not available, and left out of Tables 2 to 4: {', '.join(missing)}. To count one, put a "
+                "file or folder of that name in --data."
+            )
+        if terms is None and paths:
+            yield "The paper's term lists (terms.json) are missing: with our own, no number will match."
+        if missing := [printed for name, printed in CORPORA.items() if name not in self.suites]:
+            yield f"Not available, and left out of Tables 6 to 9: {', '.join(missing)}."
 
-def prepare(request: ReplicationRequest) -> AffectiveReplication:
-    """Locate the data, in ``--data`` or else ``EVENHAND_DATA``, and return the replication."""
-    variable = os.environ.get("EVENHAND_DATA")
-    data = request.data or (Path(variable) if variable else None)
-    if data is None:
-        raise InputError(
-            "no folder with the paper's published data was given",
-            expected="--data DIR, or EVENHAND_DATA, with affective/eec.csv, bits, csp and semeval files; "
-            "WikiEn, BookCorpus, WebText and C4-Val are optional",
-            fix="see the how-to on probing for where they are published",
-        )
-    suites, corpora = dict(_suites(data)), corpus_tables.find_corpora(data)
-    if not suites and not corpora.paths:
-        raise InputError(
-            f"{data} contains none of the paper's data",
-            expected="affective/eec.csv, bits, csp or semeval files, or a corpus named WikiEn, BookCorpus, "
-            "WebText or C4-Val",
-            fix="check the path",
-        )
-    return AffectiveReplication(data, corpora, suites, dict(_classifiers(data, suites, request)), request)
+
+prepare = AffectiveReplication
 
 
 def _suites(data: Path) -> Iterator[tuple[str, Suite]]:

@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from statistics import mean
 
 import numpy as np
 import polars as pl
 
 from evenhand.core.records import Estimate, Mention, Prompt
-from evenhand.papers.replication_pages import Exhibit, load_published
+from evenhand.papers.replication_pages import Exhibit, estimate_cells, load_published
 from evenhand.papers.svg_figures import POLARITY, bars_and_stacks, draw_panels, horizontal_bars
 from evenhand.stats.contrasts import clustered_gap
 from evenhand.stats.intervals import clustered_mean, clustered_proportion
-from evenhand.stats.results import Difference
 from evenhand.suites.bold import merged_groups
 from evenhand.text.rendering import mask_mentions
 
@@ -149,7 +149,7 @@ def _count_genders(texts: pl.DataFrame) -> pl.DataFrame:
 
 def figure_2(texts: pl.DataFrame) -> Exhibit:
     """The share of male minus the share of female texts in each profession, by Gender-Max."""
-    professions = texts.filter(pl.col("domain") == "profession")
+    professions = texts.filter(domain="profession")
     frame = group_rows(professions, _difference).sort("group", maintain_order=True)
     bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
@@ -174,13 +174,12 @@ def _difference(texts: pl.DataFrame) -> Row:
 def table_5(texts: pl.DataFrame) -> Exhibit:
     """The shares of texts with positive and negative regard, in the groups that the classifier supports."""
     rows: list[Row] = []
-    for (source,), frame in group_by(texts, "source").items():
+    for (source,), own in texts.group_by("source", maintain_order=True):
         row: Row = {"source": source}
-        for names in _REGARD_GROUPS:
-            for label in ("positive", "negative"):
-                for group, name in names.items():
-                    own = frame.filter(pl.col("group") == group)
-                    row |= label_cells(own, {f"{label}_{name}": ("regard", label)})
+        for names, label in product(_REGARD_GROUPS, ("positive", "negative")):
+            for group, name in names.items():
+                known = own.filter(group=group)
+                row |= label_cells(known, {f"{label}_{name}": ("regard", label)})
         rows.append(row)
     frame = stack_rows("table_5", pl.DataFrame(rows, infer_schema_length=None))
     note = "Regard is from the embedded classifier; the paper trained its own BERT."
@@ -190,23 +189,23 @@ def table_5(texts: pl.DataFrame) -> Exhibit:
 
 def figure_3(texts: pl.DataFrame) -> Exhibit:
     """Sentiment and toxicity in the gender and the race domain."""
-    frames: list[pl.DataFrame] = []
-    panels: dict[str, pl.DataFrame] = {}
-    toxic = {"toxic": ("toxicity", "toxic")}
-    for title, labels in (("sentiment", _SENTIMENTS), ("share of toxic texts", toxic)):
-        for domain, names in (("gender", GENDERS), ("race", RACES)):
-            own = texts.filter(pl.col("domain") == domain)
-            frame = group_rows(own, partial(label_cells, labels=labels), names)
-            frames.append(frame)
-            if labels is toxic:
-                panels[f"{title}, {domain}"] = _bars(frame, "toxic")
-            else:
-                label = pl.format("{}, {}", "group", "source").alias("label")
-                panels[f"{title}, {domain}"] = frame.drop_nulls("negative").select(label, *_SENTIMENTS)
+    domains = {"gender": GENDERS, "race": RACES}
+    sentiments, toxic = (
+        [
+            group_rows(texts.filter(domain=domain), partial(label_cells, labels=labels), names)
+            for domain, names in domains.items()
+        ]
+        for labels in (_SENTIMENTS, {"toxic": ("toxicity", "toxic")})
+    )
+    label, panels = pl.format("{}, {}", "group", "source"), dict[str, pl.DataFrame]()
+    for domain, frame in zip(domains, sentiments, strict=True):
+        panels[f"sentiment, {domain}"] = _stacks(frame, label)
+    for domain, frame in zip(domains, toxic, strict=True):
+        panels[f"share of toxic texts, {domain}"] = _bars(frame, "toxic")
     return Exhibit(
         "figure_3",
         "Sentiment and toxicity by gender and race",
-        pl.concat(frames, how="diagonal_relaxed"),
+        pl.concat([*sentiments, *toxic], how="diagonal_relaxed"),
         svg=bars_and_stacks(panels),
         alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
         notes=("Lines are 95 % intervals; an arrow marks one longer than the panel: see the numbers.",),
@@ -217,14 +216,10 @@ def figure_3(texts: pl.DataFrame) -> Exhibit:
 def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
     """Figure 4 or 5: sentiment of texts about beliefs or political ideologies, one panel per source."""
     domain, name = _SENTIMENT_FIGURES[identifier]
-    own = texts.filter(pl.col("domain") == domain)
+    own = texts.filter(domain=domain)
     frame = group_rows(own, partial(label_cells, labels=_SENTIMENTS))
-    panels = {
-        source: frame.filter(pl.col("source") == source)
-        .drop_nulls("negative")
-        .select(pl.col("group").alias("label"), *_SENTIMENTS)
-        for source in own["source"].unique(maintain_order=True)
-    }
+    sources = own["source"].unique(maintain_order=True)
+    panels = {source: _stacks(frame.filter(source=source), pl.col("group")) for source in sources}
     return Exhibit(
         identifier,
         f"Sentiment by {name}",
@@ -233,6 +228,10 @@ def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
         alt=f"Shares of negative, neutral and positive texts for each {name}, one panel per source.",
         narrow=bars_and_stacks(panels, narrow=True),
     )
+
+
+def _stacks(frame: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
+    return frame.drop_nulls("negative").select(label.alias("label"), *_SENTIMENTS)
 
 
 def _bars(frame: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -244,11 +243,12 @@ def gap_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
     """Table 4 or 6: the share of one group minus that of another in each class, in percentage points."""
     title, domain, first, second = _GAPS[identifier]
     rows: list[Row] = []
-    for (source,), frame in group_by(texts.filter(pl.col("domain") == domain), "source").items():
-        a, b = (frame.filter(pl.col("group") == group) for group in (first, second))
+    for (source,), frame in texts.filter(domain=domain).group_by("source", maintain_order=True):
+        a, b = (frame.filter(group=group) for group in (first, second))
         row: Row = {"source": source, "n": a.height, "n_baseline": b.height}
-        for name, (column, label) in _NORMS.items():
-            row |= estimate_cells(name, label_gap(a, b, column, label), scale=100.0)
+        for name, label in _NORMS.items():
+            gap, _ = clustered_gap(*label_hits(a, *label), *label_hits(b, *label), is_share=True)
+            row |= estimate_cells(name, gap, scale=100.0)
         rows.append(row)
     frame = stack_rows(identifier, pl.DataFrame(rows, infer_schema_length=None))
     title = f"{title}: texts in each class, percentage points"
@@ -276,7 +276,7 @@ def table_7(texts: pl.DataFrame) -> Exhibit:
     """The texts with the most extreme scores for each source and label; names are replaced by [Person]."""
     columns = dict.fromkeys(("source", "domain", "text", "label"), pl.String()) | {"score": pl.Float64()}
     rows: list[tuple[object, ...]] = []
-    for (source,), frame in group_by(texts, "source").items():
+    for (source,), frame in texts.group_by("source", maintain_order=True):
         for name, column, label, domain in _LABELS:
             own = frame.filter(pl.col(column) == label, pl.col("domain") == domain if domain else True)
             value, is_highest_first = f"{column}_value", label not in _LOWEST_FIRST
@@ -303,28 +303,18 @@ def _redact(text: str, mentions: Sequence[Mention]) -> str:
     redacted = masked.text
     for start, end in reversed(masked.masks):
         redacted = f"{redacted[:start]}[{redacted[start:end]}]{redacted[end:]}"
-    parts = "|".join(map(re.escape, _name_parts(mentions)))
-    # Case-sensitive: "Will" is a name, "will" is not.
-    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", redacted) if parts else redacted
-
-
-def _name_parts(mentions: Sequence[Mention]) -> list[str]:
     names = (mention.text for mention in mentions if mention.mask == "Person")
     words = (word.strip(".,") for name in names for word in name.split())
     # Initials and particles ("J.", "de") do not identify a person.
-    return [word for word in words if len(word) > 2 and word[0].isupper()]
+    parts = "|".join(re.escape(word) for word in words if len(word) > 2 and word[0].isupper())
+    # Case-sensitive: "Will" is a name, "will" is not.
+    return re.sub(rf"(?<![\w\[])(?:{parts})(?!\w)", "[Person]", redacted) if parts else redacted
 
 
 def label_share(texts: pl.DataFrame, column: str, label: str) -> Estimate:
     """The share of texts with this label, among labelled texts."""
     hits, clusters = label_hits(texts, column, label)
     return clustered_proportion(hits, clusters, n_null=texts.height - hits.size)
-
-
-def label_gap(a: pl.DataFrame, b: pl.DataFrame, column: str, label: str) -> Difference:
-    """The share of a label in ``a`` minus that in ``b``."""
-    hits = *label_hits(a, column, label), *label_hits(b, column, label)
-    return clustered_gap(*hits, is_share=True)[0]
 
 
 def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray, np.ndarray]:
@@ -336,24 +326,9 @@ def label_hits(texts: pl.DataFrame, column: str, label: str) -> tuple[np.ndarray
 def label_cells(texts: pl.DataFrame, labels: Mapping[str, tuple[str, str]], *, scale: float = 1.0) -> Row:
     """The cells of several shares; ``labels`` maps a name to the column and label to count."""
     row: Row = {}
-    for name, (column, label) in labels.items():
-        row |= estimate_cells(name, label_share(texts, column, label), scale=scale)
+    for name, label in labels.items():
+        row |= estimate_cells(name, label_share(texts, *label), scale=scale)
     return row
-
-
-def estimate_cells(name: str, estimate: Estimate | Difference, *, scale: float = 1.0) -> Row:
-    """The three cells of an estimate: ``name``, ``name_low`` and ``name_high``."""
-    value = estimate.value if isinstance(estimate, Estimate) else estimate.estimate
-    numbers = {name: value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    return {key: None if number is None else number * scale for key, number in numbers.items()}
-
-
-def group_by(texts: pl.DataFrame, *columns: str) -> Mapping[tuple[str, ...], pl.DataFrame]:
-    """The texts of each combination of values, in order of first occurrence."""
-    return {
-        tuple(str(part) for part in key): frame
-        for key, frame in texts.partition_by(*columns, as_dict=True, maintain_order=True).items()
-    }
 
 
 def group_rows(
@@ -361,10 +336,10 @@ def group_rows(
 ) -> pl.DataFrame:
     """One row per group and source: number of texts and cells; ``names`` maps groups to display names."""
     # Keep the columns even without texts.
-    parts = group_by(texts, "group", "source") or {("", ""): texts}
+    parts = list(texts.group_by("group", "source", maintain_order=True)) or [(("", ""), texts)]
     rows = [
         {"source": source, "group": (names or {}).get(group, group), "total": frame.height, **cells(frame)}
-        for (group, source), frame in parts.items()
+        for (group, source), frame in parts
     ]
     return pl.DataFrame(rows, infer_schema_length=None).filter(pl.col("source") != "")
 

@@ -64,26 +64,21 @@ def build_exhibits(
     rows: list[Row] = []
     scores: list[pl.DataFrame] = []
     for name, task in TASKS.items():
-        task_labels = labels.filter(pl.col("task") == name)
+        task_labels = labels.filter(task=name)
         if task_labels.is_empty():
             continue
         tables = _validate_task(task, task_labels, replacements.get(task.metric, task.metric), execution)
         # Texts without a score are left out.
         judged = tables["judged"].drop_nulls("value")
         for output, metric in task.outputs.items():
-            texts, measures = (
-                table.filter(pl.col("output") == output) for table in (judged, tables["validation"])
+            rows += _rows_of_metric(
+                metric, task, judged.filter(output=output), tables["validation"].filter(output=output)
             )
-            rows += _rows_of_metric(metric, task, texts, measures)
         metric_names = pl.col("output").replace_strict(dict(task.outputs)).alias("metric")
-        scores.append(
-            judged.select(
-                pl.lit(name).alias("task"), metric_names, pl.col("human").alias("label"), "predicted", "value"
-            )
-        )
-    frame = stack_rows("table_8", pl.DataFrame(rows, infer_schema_length=None)).sort(
-        "metric", maintain_order=True
-    )
+        columns = (metric_names, pl.col("human").alias("label"), "predicted", "value")
+        scores.append(judged.select(pl.lit(name).alias("task"), *columns))
+    frame = stack_rows("table_8", pl.DataFrame(rows, infer_schema_length=None))
+    frame = frame.sort("metric", maintain_order=True)
     note = "Human labels are the ground truth; percent, except for Spearman's correlation of the codes."
     table = Exhibit("table_8", "Automatic metrics compared with human labels", frame, notes=(note,))
     return {"table_8": table, "figure_6": _figure_6(pl.concat(scores))}
@@ -172,7 +167,7 @@ def _rows_of_metric(
     """The rows of Table 8: over all texts, and for each label."""
     for label in (ALL, *task.scale.places):
         row: Row = {"source": "ours", "metric": metric, "label": "(weighted)" if label == ALL else label}
-        known = measures.filter(pl.col("label") == label).rows_by_key("measure", named=True, unique=True)
+        known = measures.filter(label=label).rows_by_key("measure", named=True, unique=True)
         for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
             scale = 1.0 if measure == "spearman" else 100.0
             for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
@@ -188,7 +183,7 @@ def _figure_6(scored: pl.DataFrame) -> Exhibit:
         for axis, part in zip(axes, parts.values(), strict=True):
             codes, shades = TASKS[part["task"][0]].scale.places, list(POLARITY.values())
             for label, colour in zip(codes, shades if len(codes) == 3 else shades[::-2], strict=True):
-                values = part.filter(pl.col("label") == label)["value"].to_numpy()
+                values = part.filter(label=label)["value"].to_numpy()
                 if values.size:
                     axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
             axis.legend(fontsize=7)

@@ -1,12 +1,12 @@
-"""Runs the replication: the same audit for every source, then tables, figures, tests and claims.
+"""Runs the replication: the same audit for every source, then tables, figures, and the tests and claims of 6.
 
 Sources are the human sentences, and models with the paper's sampling for their kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,15 +18,73 @@ from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite, Model, Progress
+from evenhand.core.records import Estimate
 from evenhand.models import replay
 from evenhand.papers.bold import group_tables, human_validation
-from evenhand.papers.bold.claims import claims, test_table
-from evenhand.papers.bold.group_tables import METRICS, OUTPUTS
-from evenhand.papers.replicate import RUNS, ReplicationRequest
-from evenhand.papers.replication_pages import Exhibit, Replication
-from evenhand.papers.sources import PaperSource, read_texts, refuse_twins, run_warnings
+from evenhand.papers.bold.group_tables import (
+    GENDERS,
+    METRICS,
+    OUTPUTS,
+    Row,
+    label_hits,
+    label_share,
+)
+from evenhand.papers.replicate import (
+    RUNS,
+    PaperSource,
+    ReplicationRequest,
+    read_texts,
+    refuse_twins,
+    run_warnings,
+)
+from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication
 from evenhand.run_options import AuditOptions
+from evenhand.stats.contrasts import clustered_gap, clustered_omnibus
+from evenhand.stats.hypothesis_tests import chi_square, two_proportions
+from evenhand.stats.results import Difference, Omnibus, TestResult
 
+HUMAN = "WIKI"
+_AFRICAN, _EUROPEAN = "African_Americans", "European_Americans"
+_ASIAN, _HISPANIC = "Asian_Americans", "Hispanic_and_Latino_Americans"
+_LATINO = "Hispanic and Latino Americans"
+_NEGATIVE = ("sentiment", "negative")
+_SHARES = (
+    ("6.1.2", "texts with neutral sentiment", "76.72 %", "gender", "sentiment", "neutral"),
+    ("6.1.2", "positive sentiment, male", "17.041 %", "American_actors", "sentiment", "positive"),
+    ("6.1.2", "positive sentiment, female", "17.763 %", "American_actresses", "sentiment", "positive"),
+    ("6.1.2", "negative sentiment, male", "6.9 %", "American_actors", *_NEGATIVE),
+    ("6.1.2", "negative sentiment, female", "4.7 %", "American_actresses", *_NEGATIVE),
+    ("6.1.3", "negative sentiment, African Americans", "8.154 %", _AFRICAN, *_NEGATIVE),
+    ("6.1.3", "toxic texts, African Americans", "0.297 %", _AFRICAN, "toxicity", "toxic"),
+    ("6.1.3", "negative sentiment, Asian Americans", "4.917 %", _ASIAN, *_NEGATIVE),
+    ("6.1.3", "toxic texts, Asian Americans", "0.077 %", _ASIAN, "toxicity", "toxic"),
+    ("6.1.3", "negative sentiment, European Americans", "7.484 %", _EUROPEAN, *_NEGATIVE),
+    ("6.1.3", "toxic texts, European Americans", "0.193 %", _EUROPEAN, "toxicity", "toxic"),
+    ("6.1.3", f"negative sentiment, {_LATINO}", "6.958 %", _HISPANIC, *_NEGATIVE),
+    ("6.1.3", f"toxic texts, {_LATINO}", "0.162 %", _HISPANIC, "toxicity", "toxic"),
+    ("6.1.4", "negative sentiment, atheism, over all sources", "13.21 %", "atheism", *_NEGATIVE),
+    ("6.1.4", "negative sentiment, islam, over all sources", "10.39 %", "islam", *_NEGATIVE),
+    ("6.1.4", "negative sentiment, hinduism, over all sources", "1.38 %", "hinduism", *_NEGATIVE),
+    ("6.1.4", "negative sentiment, buddhism, over all sources", "3.85 %", "buddhism", *_NEGATIVE),
+)
+"""Shares stated in the text: section, claim, number, domain or group of the texts, column and label."""
+_ATHEISM = ("6.1.4", "toxic texts, atheism", "0.574 %", "atheism", "toxicity", "toxic")
+RATIOS = {"WIKI": 2.29, "BERT": 1.25, "GPT-2": 3.18, "CTRL-WIKI": 2.94, "CTRL-OPN": 1.85, "CTRL-THT": 2.15}
+"""Section 6.2: the mean of a source's four male : female ratios by Gender-Max."""
+_TOXIC = {
+    "religious_ideology": "CTRL-THT, CTRL-OPN: islam 1, christianity 1, atheism 1 each; others none",
+    "political_ideology": "BERT: communism 1; CTRL-OPN: fascism 1; CTRL-THT: socialism 1, communism 1",
+}
+_TESTS = (
+    ("6.1.2", "gender", "sentiment", "positive", "0.204"),
+    ("6.1.2", "gender", "sentiment", "negative", "< 0.01"),
+    ("6.1.3", "race", "sentiment", "negative", "< 0.001"),
+    ("6.1.3", "race", "toxicity", "toxic", "< 0.001"),
+    ("6.2", "gender", "regard", "positive", "< 0.0002"),
+    ("6.2", "gender", "sentiment", "positive", "< 0.001"),
+    ("6.2", "gender", "sentiment", "negative", "< 0.001"),
+)
+"""Section, domain, column and label of a test, and the printed p; those of 6.2 compare sources."""
 CITATION = (
     "Dhamala et al. BOLD: Dataset and Metrics for Measuring Biases in Open-Ended Language Generation. "
     "FAccT 2021. arXiv:2101.11718"
@@ -37,6 +95,182 @@ SUBSET = 1_720
 """Prompts per model without ``--full``: spread over the 43 groups, 40 or all of each."""
 DEFAULT_SCORING_RATE = 150.0
 """Texts per second that the embedded metrics score and compare on two cores, if nothing was measured."""
+
+
+def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
+    """Every number in 6.1 and 6.2 that follows from labels, ours with its interval and n."""
+    parts = (
+        _profession(texts),
+        *(_share(texts, *share) for share in _SHARES),
+        *_race_sources(texts),
+        *_beliefs(texts),
+        *_models(texts),
+        *_toxic_ideas(texts),
+        *_tests(texts),
+    )
+    return tuple(sorted(parts, key=lambda claim: claim.section))
+
+
+def _share(
+    texts: pl.DataFrame, section: str, claim: str, printed: str, part: str, column: str, label: str
+) -> PaperClaim:
+    own = texts.filter((pl.col("domain") == part) | (pl.col("group") == part))
+    return _claim(section, claim, printed, label_share(own, column, label))
+
+
+def _profession(texts: pl.DataFrame) -> PaperClaim:
+    merged = group_tables.merge_professions(texts).filter(pl.col("max").is_not_null())
+    polar = merged.with_columns(polar=(pl.col("max") != "neutral").cast(pl.String))
+    claim = "texts about professions that are male or female"
+    # Table 3 has 3,956 such texts of 60,204: 6.571 %. With the other two metrics it would be 5.67 and 5.00.
+    remark = "by Gender-Max in the groups of Table 3, whose printed counts give the paper's number"
+    return _claim("6.1.1", claim, "6.57 %", label_share(polar, "polar", "true"), remark=remark)
+
+
+def _race_sources(texts: pl.DataFrame) -> Iterator[PaperClaim]:
+    """The number of sources that reproduce the paper's order of regard for African and European Americans."""
+    sources = texts.filter(domain="race").partition_by("source", maintain_order=True)
+    for label, holds, claim in (
+        ("positive", operator.le, "European texts have positive regard at least as often as African texts"),
+        ("negative", operator.gt, "African texts have negative regard more often than European texts"),
+    ):
+        results = []
+        for frame in sources:
+            parts = (frame.filter(group=group) for group in (_AFRICAN, _EUROPEAN))
+            african, european = (label_share(part, "regard", label).value for part in parts)
+            if african is not None and european is not None:
+                results.append(holds(african, european))
+        ours = f"{sum(results)} of {len(results)}" if results else None
+        remark = "a count of point estimates: see Table 5 for intervals"
+        remark = remark if results else "no source has regard for both groups"
+        yield PaperClaim("6.1.3", f"sources whose {claim}", "5 of 6", ours, remark=remark)
+
+
+def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
+    beliefs = texts.filter(domain="religious_ideology")
+    hinduism = beliefs.filter(group="hinduism")["prompt_id"].n_unique()
+    yield PaperClaim("6.1.4", "prompts about hinduism", "12", str(hinduism) if hinduism else None)
+    scored = beliefs.filter(pl.col("toxicity").is_not_null())
+    toxic = scored.filter(toxicity="toxic")["group"].n_unique()
+    ours = f"{toxic} of {scored['group'].n_unique()}" if scored.height else None
+    yield PaperClaim("6.1.4", "beliefs with toxic texts", "3 of 7", ours)
+    yield _share(texts, *_ATHEISM)
+    known = texts.filter(domain="political_ideology")
+    negative = known.group_by("source", "group").agg(share=(pl.col("sentiment") == "negative").mean())
+    is_largest = pl.col("share") == pl.col("share").max().over("source")
+    largest = negative.filter(is_largest, pl.col("group") == "fascism").height
+    yield PaperClaim(
+        "6.1.4",
+        "sources in which fascism has the largest share of negative texts",
+        "6 of 6",
+        f"{largest} of {known['source'].n_unique()}" if known.height else None,
+        remark="not a sign of bias: the group is included to show extreme ideas (section 3.1)",
+    )
+
+
+def _models(texts: pl.DataFrame) -> Iterator[PaperClaim]:
+    ratios = group_tables.gender_ratios(texts)
+    for source in (*(source for source in RATIOS if source not in ratios), *ratios):
+        claim, ratio = f"mean male : female ratio, {source}", ratios.get(source)
+        in_paper = f"{RATIOS[source]:.2f}" if source in RATIOS else "-"
+        ours = None if ratio is None else f"{ratio:.2f}"
+        remark = "" if ours else "a merged group of professions has no female text, so no ratio"
+        if source not in ratios:
+            remark, source = "a source of the paper", f"paper: {source}"
+        yield PaperClaim("6.2", claim, in_paper, ours, source, remark)
+    for (source,), frame in texts.group_by("source", maintain_order=True):
+        toxic = label_share(frame, "toxicity", "toxic")
+        yield _claim("6.2", "toxic texts, all domains", "< 0.5 %", toxic, source=source)
+
+
+def _toxic_ideas(texts: pl.DataFrame) -> Iterator[PaperClaim]:
+    """The number of toxic texts for each belief and ideology, by source."""
+    for domain, in_paper in _TOXIC.items():
+        for (source,), frame in texts.filter(domain=domain).group_by("source", maintain_order=True):
+            scored = frame.filter(pl.col("toxicity").is_not_null())
+            toxic = scored.filter(toxicity="toxic").group_by("group", maintain_order=True).len()
+            counts = ", ".join(f"{group} {count}" for group, count in toxic.iter_rows()) or "none"
+            ours = f"{counts}, n = {scored.height:,}" if scored.height else None
+            yield PaperClaim("6.2", f"toxic texts, {domain.replace('_', ' ')}", in_paper, ours, source)
+
+
+def _tests(texts: pl.DataFrame) -> Iterator[PaperClaim]:
+    for row in test_table(texts).frame.iter_rows(named=True):
+        ours = None if row["p_as_paper"] is None else f"{row['p_as_paper']:.2g}"
+        # Only a test without a value has a reason.
+        remark = row["null_reason"] or f"by the paper's test; with entities as clusters {row['p_ours']:.2g}"
+        claim = f"p, {row['question']}"
+        yield PaperClaim(row["section"], claim, row["paper_p"], ours, remark=remark)
+
+
+def _claim(
+    section: str, claim: str, paper: str, share: Estimate, *, source: str = "", remark: str = ""
+) -> PaperClaim:
+    """A share next to the printed one, with the reason if it has no interval."""
+    reason, ours = share.null_reason or "", None
+    if share.value is not None:
+        reason = reason and f"no interval: {reason}"
+        interval = "" if share.low is None or share.high is None else f" [{share.low:.2%}, {share.high:.2%}]"
+        ours = f"{share.value:.2%}{interval}, n = {share.n:,}".replace("%", " %")
+    return PaperClaim(section, claim, paper, ours, source, reason or remark)
+
+
+def test_table(texts: pl.DataFrame) -> Exhibit:
+    """Every test in the text: the paper's own on raw counts, and ours with entities as clusters."""
+    return Exhibit(
+        "tests",
+        "The paper's tests, compared with ours",
+        pl.DataFrame([_test(texts, *test) for test in _TESTS], infer_schema_length=None),
+        notes=(
+            "The paper's tests assume independent texts. Ours treat an entity as one cluster, also across "
+            "sources, because each of them continues the same prompts.",
+            "Sources are pooled in tests over groups. Tests over sources use texts that models wrote about "
+            "gender, without WIKI; the paper also leaves BERT out of its test of regard, and does not "
+            "name that test's domain.",
+            "p-values are not corrected: these are the seven tests of the text, taken one by one.",
+        ),
+        decimals=4,
+    )
+
+
+def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: str, printed: str) -> Row:
+    """The test of one label between men and women, all groups, or all sources."""
+    known = texts.filter(pl.col("domain") == domain, pl.col(column).is_not_null())
+    over = "source" if section == "6.2" else "group"
+    if over == "source":
+        known = known.filter(pl.col("source") != HUMAN)
+    parts = {
+        name: label_hits(part, column, label) for (name,), part in known.group_by(over, maintain_order=True)
+    }
+    paper_test: Difference | TestResult | None
+    ours: Difference | Omnibus
+    if section == "6.1.2":
+        sides = [label_hits(known.filter(group=group), column, label) for group in GENDERS]
+        paper_test = two_proportions(*(count for side, _ in sides for count in (int(side.sum()), side.size)))
+        ours = clustered_gap(*sides[0], *sides[1], is_share=True)[0]
+        question, test = "male against female, sources pooled", paper_test.method
+    else:
+        hits, clusters = label_hits(known, column, label)
+        counts = [[int(hits.sum()), int((1 - hits).sum())] for hits, _ in parts.values()]
+        paper_test = chi_square(counts) if counts else None
+        ours = clustered_omnibus(hits, known[over].to_numpy(), clusters)
+        pooled = "gender" if over == "source" else "race, sources pooled"
+        question, test = f"the same in every {over}, {pooled}", "chi-square"
+    return {
+        "section": section,
+        "question": f"{column} {label}: {question}",
+        "shares": ", ".join(f"{name} {hits.mean():.4f}" for name, (hits, _) in parts.items()),
+        "paper_test": test,
+        "paper_p": printed,
+        "p_as_paper": paper_test.p if paper_test else None,
+        "our_test": ours.method,
+        "p_ours": ours.p,
+        "n": known.height,
+        "n_clusters": ours.n_clusters,
+        "null_reason": ours.null_reason or (paper_test.null_reason if paper_test else "no values"),
+    }
+
+
 _NORMS = ("norms",)
 _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
     "table_3": (group_tables.table_3, ("gender_polarity",)),
@@ -57,8 +291,8 @@ _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]
 _COUNT_TABLE = "table_1"
 """The exhibit built from the prompts alone."""
 _CLAIMS = "claims"
-_OF_PEOPLE = ("table_8", "figure_6")
-EXHIBITS = (_COUNT_TABLE, *_BUILDERS, *_OF_PEOPLE, _CLAIMS)
+EXHIBITS = (_COUNT_TABLE, *_BUILDERS, "table_8", "figure_6", _CLAIMS)
+_OF_PEOPLE = {"table_8", "figure_6"}
 _REMARKS = (
     "Wikipedia's sentences are the paper's human baseline, but not a neutral one: some demographics write "
     "far more of it than others, and its own texts differ between groups much as those of models do "
@@ -72,16 +306,40 @@ _REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class BoldReplication:
     """A replication with its suite and models loaded."""
 
-    suite: HumanSuite
-    sources: tuple[PaperSource, ...]
-    """Empty if no requested exhibit needs texts."""
-    request: ReplicationRequest
-    labels: pl.DataFrame | None = None
-    """Human labels of texts, for Table 8 and Figure 6."""
+    def __init__(self, request: ReplicationRequest) -> None:
+        """Locate and check BOLD, the human labels and the metrics, and load the required models."""
+        self.request = request
+        requested, execution = set(request.exhibits), request.execution()
+        self.labels = human_validation.read_labels(request.human) if request.human else None
+        if self.labels is None and requested <= _OF_PEOPLE:
+            raise InputError(
+                f"{', '.join(request.exhibits)} requested without human labels",
+                expected="a file with the columns task, text and label",
+                fix="pass it as --human FILE",
+            )
+        left_out = _OF_PEOPLE if self.labels is None else ()
+        self.exhibits = tuple(name for name in request.exhibits if name not in left_out)
+        data = request.data  # the folder of BOLD itself, or its parent
+        data = data / "bold" if data and (data / "bold").is_dir() else data
+        suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
+        if not isinstance(suite, HumanSuite):
+            raise InputError(f"the suite {suite.info.name!r} has no human texts", expected="bold")
+        needs_texts = bool(requested - {_COUNT_TABLE, *_OF_PEOPLE})
+        self.suite, self.sources = suite, find_sources(suite, request) if needs_texts else ()
+        replacements = {spec.partition("=")[0]: spec for spec in request.metrics}
+        if unknown := sorted(set(replacements) - set(METRICS)):
+            raise InputError(
+                f"--metrics names {unknown[0]!r}, which BOLD does not use", expected=", ".join(METRICS)
+            )
+        self.metrics = tuple(replacements.get(name, name) for name in METRICS)
+        """The paper's metrics, each as the embedded default or as the user's replacement."""
+        needed = {metric for name in requested & set(_BUILDERS) for metric in _BUILDERS[name][1]}
+        needed |= set(METRICS) if _CLAIMS in requested else set()
+        self.required_metrics = tuple(one for one in self.metrics if one.partition("=")[0] in needed)
+        """The metrics that the requested exhibits need."""
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -93,26 +351,8 @@ class BoldReplication:
             "seed": self.request.seed,
         }
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The paper's metrics, each as the embedded default or as the user's replacement."""
-        replacements = {spec.partition("=")[0]: spec for spec in self.request.metrics}
-        unknown = sorted(set(replacements) - set(METRICS))
-        if unknown:
-            raise InputError(
-                f"--metrics names {unknown[0]!r}, which BOLD does not use", expected=", ".join(METRICS)
-            )
-        return tuple(replacements.get(name, name) for name in METRICS)
-
-    @property
-    def required_metrics(self) -> tuple[str, ...]:
-        """The metrics that the requested exhibits need."""
-        exhibits = self.request.exhibits
-        needed = {name for exhibit in exhibits if exhibit in _BUILDERS for name in _BUILDERS[exhibit][1]}
-        return tuple(spec for spec in self.metrics if _CLAIMS in exhibits or spec.partition("=")[0] in needed)
-
     def plan(self) -> Sequence[str]:
-        """Sources, texts, exhibits and the estimated time."""
+        """Sources, texts and the estimated time."""
         lines = [f"bold    {self.suite.info.digest}, metrics {', '.join(self.required_metrics) or 'none'}"]
         audits = [self._audit(source, Path(RUNS)) for source in self.sources]
         for source, prepared in zip(self.sources, audits, strict=True):
@@ -123,16 +363,16 @@ class BoldReplication:
             lines.append(
                 f"subset  models continue {SUBSET:,} of 23,679 prompts, spread over the groups; --full: all"
             )
-        return (*lines, f"writes  {', '.join(self._list_written())}")
+        return lines
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the requested exhibits."""
         runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
         parts = [read_texts(run, name, OUTPUTS).rename({"axis": "domain"}) for name, run in runs.items()]
         texts = pl.concat(parts) if parts else pl.DataFrame()
-        shared, names = select_shared(texts), self._list_written()
+        shared, names = select_shared(texts), self.exhibits
         exhibits: dict[str, Exhibit] = {}
-        if self.labels is not None and set(_OF_PEOPLE) & set(names):
+        if self.labels is not None and _OF_PEOPLE & set(names):
             execution = self.request.execution()
             exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
         if _COUNT_TABLE in names:
@@ -148,10 +388,6 @@ class BoldReplication:
             sources=tuple(runs),
             warnings=run_warnings(runs),
         )
-
-    def _list_written(self) -> tuple[str, ...]:
-        left_out = _OF_PEOPLE if self.labels is None else ()
-        return tuple(name for name in self.request.exhibits if name not in left_out)
 
     def _scoring(self, audits: Sequence[audit.AuditJob]) -> str:
         texts = sum(len(job.parts[0].prompts[: job.settings.options["limit"]]) for job in audits)
@@ -177,25 +413,7 @@ class BoldReplication:
         )
 
 
-def prepare(request: ReplicationRequest) -> BoldReplication:
-    """Locate and check BOLD, load the required models and return the replication."""
-    execution = request.execution()
-    labels = human_validation.read_labels(request.human) if request.human else None
-    if labels is None and set(request.exhibits) <= set(_OF_PEOPLE):
-        raise InputError(
-            f"{', '.join(request.exhibits)} requested without human labels",
-            expected="a file with the columns task, text and label",
-            fix="pass it as --human FILE",
-        )
-    data = request.data  # the folder of BOLD itself, or its parent
-    data = data / "bold" if data and (data / "bold").is_dir() else data
-    suite = registry.create_suite(f"bold:{data}" if data else "bold", execution=execution)
-    if not isinstance(suite, HumanSuite):
-        raise InputError(f"the suite {suite.info.name!r} has no human texts", expected="bold")
-    sources: tuple[PaperSource, ...] = ()
-    if not set(request.exhibits) <= {_COUNT_TABLE, *_OF_PEOPLE}:
-        sources = find_sources(suite, request)
-    return BoldReplication(suite, sources, request, labels)
+prepare = BoldReplication
 
 
 def select_shared(texts: pl.DataFrame) -> pl.DataFrame:

@@ -1,8 +1,9 @@
-"""The conditions of the paper's tables: the unmodified model, and every available mitigation."""
+"""The models of the paper's tables and their conditions: unmodified, and under every available mitigation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,10 +11,10 @@ from evenhand.audits.debias import MODES
 from evenhand.audits.mitigation_sweep import VANILLA, SweepCondition
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
-from evenhand.core.protocols import Model
 from evenhand.core.registry import Option
 from evenhand.core.regular_files import read_text
 from evenhand.mitigations.calibration import SIGMA, CalibrationConfig, Mode
+from evenhand.papers.replicate import PaperSource, ReplicationRequest
 
 BASELINE = "baseline"
 """The paper's name for the unmodified model."""
@@ -22,8 +23,8 @@ EXTENDED_SIGMA = 0.4
 paper's 0.02 (ADR 20)."""
 FILE = "calibrator.safetensors"
 """The file of the steering head from `mitigations.calibrator`, whose import would load torch."""
-CALIBRATOR, VECTORS = "calibrator", "neutral"
-"""Folders in ``--data`` with the output of `evenhand train calibrator` and of training the neutral vectors.
+CALIBRATOR, REGARD, VECTORS = "calibrator", "regard", "neutral"
+"""Folders in ``--data`` with political and regard heads of `evenhand train calibrator`, and neutral vectors.
 Heads of several models are in ``calibrator/NAME``, by model name."""
 OPTION_VALUES: Final[Mapping[str, Mapping[Mode, tuple[float, ...]]]] = {
     "gamma": {"classifier": (0.5, 0.8, 1.0)},
@@ -32,24 +33,41 @@ OPTION_VALUES: Final[Mapping[str, Mapping[Mode, tuple[float, ...]]]] = {
 """Option to mode to values, in addition to the mode's own."""
 
 
-class ModelConditions(NamedTuple):
-    """The mitigations of a model, by condition name, and the reasons why others are missing."""
+Conditions = Mapping[str, SweepCondition]
 
-    conditions: Mapping[str, SweepCondition]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoliticalSource(PaperSource):
+    """A model with its conditions by name, and the reasons why others are missing."""
+
+    spec: str
+    conditions: Conditions
     missing: Mapping[str, str]
+    regard_head: Path | None
 
     @property
     def swept_mode(self) -> str | None:
         """The mode whose strength is varied; in the paper it is the classifier."""
         return next((mode for mode in ("classifier", "embedding") if mode in self.conditions), None)
 
+    @property
+    def training_data(self) -> str | None:
+        """The training data of the steering head, from its card; None without a head."""
+        if "classifier" not in self.conditions:
+            return None
+        path = Path(str(self.conditions["classifier"].options["calibrator"])) / "card.md"
+        rows = read_text(path).splitlines() if path.is_file() else []
+        data = (row.split("|")[2].strip() for row in rows if row.startswith("| data |"))
+        return next(data, "unnamed articles")
 
-def find_conditions(model: Model, data: Path | None, name: str) -> ModelConditions:
-    """Vanilla and the mitigations that apply to a model; each is applied once to detect errors early."""
+
+def load_source(name: str, spec: str, request: ReplicationRequest) -> PoliticalSource:
+    """A model with vanilla and the mitigations that apply to it; each is applied to detect errors early."""
+    model = registry.create_model(spec, {}, request.execution())
     installed = {entry.name for entry in registry.list_entries("mitigations")}
-    conditions, missing = [SweepCondition(VANILLA)], {}
+    conditions, missing = {VANILLA: SweepCondition(VANILLA)}, {}
     for mode in ("naive", "in-glove", "embedding", "classifier"):
-        family, options = MODES[mode].partition(":")[0], _files(mode, data, name)
+        family, options = MODES[mode].partition(":")[0], _files(mode, request.data, name)
         if family not in installed:
             missing[mode] = f"the mitigation {family} is not installed"
             continue
@@ -58,21 +76,14 @@ def find_conditions(model: Model, data: Path | None, name: str) -> ModelConditio
         except EvenhandError as error:
             missing[mode] = str(error)
             continue
-        conditions.append(SweepCondition(mode, MODES[mode], options))
+        conditions[mode] = SweepCondition(mode, MODES[mode], options)
         if mode == "embedding":
-            extended = {**options, "sigma": EXTENDED_SIGMA}
-            conditions.append(SweepCondition(f"{mode} sigma {EXTENDED_SIGMA:g}", MODES[mode], extended))
-    return ModelConditions({condition.name: condition for condition in conditions}, missing)
-
-
-def find_training_data(modes: ModelConditions) -> str | None:
-    """The training data of the steering head, from its card; None without a head."""
-    if "classifier" not in modes.conditions:
-        return None
-    path = Path(str(modes.conditions["classifier"].options["calibrator"])) / "card.md"
-    rows = read_text(path).splitlines() if path.is_file() else []
-    data = (row.split("|")[2].strip() for row in rows if row.startswith("| data |"))
-    return next(data, "unnamed articles")
+            extended = f"{mode} sigma {EXTENDED_SIGMA:g}"
+            conditions[extended] = SweepCondition(extended, MODES[mode], {**options, "sigma": EXTENDED_SIGMA})
+    regard_head = find_head(request.data, REGARD, name)
+    return PoliticalSource(
+        name, model, spec=spec, conditions=conditions, missing=missing, regard_head=regard_head
+    )
 
 
 def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
@@ -97,22 +108,22 @@ class OptionValue(NamedTuple):
     condition: str
 
 
-def list_option_values(option: str, modes: ModelConditions) -> list[OptionValue]:
+def list_option_values(option: str, conditions: Conditions) -> list[OptionValue]:
     """The values of an option for each mode of a model, including the mode's own value."""
     settings = list[OptionValue]()
     for mode, values in OPTION_VALUES[option].items():
-        if mode in modes.conditions:
+        if mode in conditions:
             own = CalibrationConfig().gamma if option == "gamma" else SIGMA[mode]
             others = [OptionValue(mode, at, f"{mode} {option} {at:g}") for at in values]
             settings += sorted([OptionValue(mode, own, mode), *others], key=lambda one: one.value)
     return settings
 
 
-def list_conditions(options: Sequence[str], modes: ModelConditions) -> list[SweepCondition]:
+def list_conditions(options: Sequence[str], conditions: Conditions) -> list[SweepCondition]:
     """The conditions to generate in addition to the modes themselves."""
     return [
-        SweepCondition(name, MODES[mode], {**modes.conditions[mode].options, option: value})
+        SweepCondition(name, MODES[mode], {**conditions[mode].options, option: value})
         for option in options
-        for mode, value, name in list_option_values(option, modes)
-        if name not in modes.conditions
+        for mode, value, name in list_option_values(option, conditions)
+        if name not in conditions
     ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
@@ -16,59 +15,35 @@ from evenhand.audits.mitigation_sweep import (
     VANILLA,
     MitigationSweep,
     SweepCondition,
-    join_distances,
 )
 from evenhand.audits.options import STRENGTHS
 from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
-from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig
-from evenhand.papers.political.bias_tables import (
-    JUDGE,
-    describe_findings,
-    option_table,
-    table_2,
-    table_3,
-    table_5,
-)
+from evenhand.papers.political import judge, measurements, tables
 from evenhand.papers.political.conditions import (
     OPTION_VALUES,
-    ModelConditions,
-    find_conditions,
-    find_head,
-    find_training_data,
+    PoliticalSource,
     list_conditions,
     list_option_values,
+    load_source,
 )
-from evenhand.papers.political.judge_table import Judges, mixture_files, mixtures_table
-from evenhand.papers.political.judged_texts import measure_conditions, read_judged_texts
-from evenhand.papers.political.reader_ratings import read_reader_answers, table_6
-from evenhand.papers.political.regard_transfer import (
-    HEADS_FOLDER,
-    regard_changes,
-    regard_study,
-    regard_table,
-)
-from evenhand.papers.political.umap_figure import figure_2
-from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.political.judge import figure_2
+from evenhand.papers.political.measurements import SweepTables
+from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins
 from evenhand.papers.replication_pages import Exhibit, Replication
-from evenhand.papers.sources import PaperSource, refuse_twins
 from evenhand.run_options import AuditOptions
-from evenhand.store.cache import cached_table, run_key
-from evenhand.store.run import Run
 
 CITATION = (
     "Liu et al. Mitigating Political Bias in Language Models Through Reinforced Calibration. AAAI 2021. "
     "arXiv:2104.14795"
 )
-MEASURED_FOLDER = "measured"
-"""Folder with a source's n-gram models, costs, changes and speeds, reused when a run is resumed."""
 EXHIBITS = (
     *("table_2", "table_3", "table_5", "table_6", "figure_2"),
     *("gamma", "sigma", "mixtures", "regard", "judges"),
 )
-_MODELLESS = ("table_6", "judges")
+_MODELLESS = {"table_6", "judges"}
 """Exhibits that need no language model."""
 DEFAULT_MODELS = ("builtin",)
 PROMPTS, SAMPLES, TOKENS = 240, 1, 30
@@ -85,176 +60,147 @@ _REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoliticalSource(PaperSource):
-    """A model and the modes available for it."""
-
-    spec: str
-    modes: ModelConditions
-
-
-class SweepTables(NamedTuple):
-    """Measurements of all models and conditions; every table has the columns source and condition."""
-
-    distances: pl.DataFrame
-    changes: pl.DataFrame
-    full: pl.DataFrame
-    """Distances of prompt and text together, for the modes only."""
-    costs: pl.DataFrame
-    speeds: pl.DataFrame
-
-
-@dataclass(frozen=True, slots=True)
 class PoliticalReplication:
     """A replication with its models loaded and its mitigations checked."""
 
-    sources: tuple[PoliticalSource, ...]
-    request: ReplicationRequest
-    answers: pl.DataFrame | None
-    judges: Judges | None
+    def __init__(self, request: ReplicationRequest) -> None:
+        """Load every model, check every mitigation on it, and read the human answers."""
+        self.request = request
+        specs = request.named_specs(*DEFAULT_MODELS) if set(request.exhibits) - _MODELLESS else []
+        refuse_twins([name for name, _ in specs])
+        self.sources = [load_source(name, spec, request) for name, spec in specs]
+        self.answers = tables.read_reader_answers(request.human) if request.human else None
+        self.articles = judge.find_articles(request.data) if "judges" in request.exhibits else None
+        self.mixtures = judge.mixture_files(dict(specs))
+        first = self.sources[0].conditions if self.sources else {}
+        available: dict[str, object] = {
+            "table_3": any(source.swept_mode for source in self.sources),
+            **{name: list_option_values(name, first) for name in OPTION_VALUES},
+            "mixtures": self.mixtures,
+            "regard": any(source.regard_head for source in self.sources),
+        }
+        self.lacking = [name for name in request.exhibits if self.sources and not available.get(name, True)]
+        """Exhibits for which no model has the required mode, head or mixture texts."""
+        available |= {"table_6": self.answers is not None, "judges": self.articles}
+        self.exhibits = tuple(name for name in request.exhibits if available.get(name, True))
+        self.varied = [name for name in self.exhibits if name in OPTION_VALUES]
+        """The options to vary, on the first model only, like Figure 2."""
+        self.sweeps = [self._sweep(source) for source in self.sources]
 
     @property
     def identity(self) -> Mapping[str, Json]:
         """Everything the numbers depend on."""
+        human, articles = self.request.human, self.articles
+        if human is not None and self.answers is not None:
+            # A study is a folder: its identity is the answers collected so far.
+            answers = digest(self.answers.write_csv()) if human.is_dir() else file_digest(human)
         return {
             "sources": {
-                source.name: {"model": source.model.ref.identity(), "modes": list(source.modes.conditions)}
+                source.name: {"model": source.model.ref.identity(), "modes": list(source.conditions)}
                 for source in self.sources
             },
             "exhibits": list(self.request.exhibits),
-            # A study is a folder: its identity is the answers collected so far.
-            "human": self._human(),
-            "articles": self.judges.identity() if self.judges else None,
+            "human": answers if human else None,
+            "articles": {part: file_digest(path) for part, path in articles.items()} if articles else None,
             "full": self.request.full,
             "seed": self.request.seed,
         }
 
-    def _human(self) -> str | None:
-        human, answers = self.request.human, self.answers
-        if human is None or answers is None:
-            return None
-        return digest(answers.write_csv()) if human.is_dir() else file_digest(human)
-
     def plan(self) -> Sequence[str]:
         """Sources, modes, texts and exhibits."""
         lines = [] if self.sources else ["models  none: no requested table needs one"]
-        for source in self.sources:
-            study = self._study(source)
-            texts = study.audit(study.conditions[0], Path(RUNS)).plan().lines[0]
-            names = ", ".join(condition.name for condition in study.conditions)
+        for source, sweep in zip(self.sources, self.sweeps, strict=True):
+            texts = sweep.audit(sweep.conditions[0], Path(RUNS)).plan().lines[0]
+            names = ", ".join(condition.name for condition in sweep.conditions)
             lines.append(f"{source.name}: {texts}; each under {names}")
-            lines += [f"without {mode}: {reason}" for mode, reason in source.modes.missing.items()]
-        if "judges" in self._exhibits() and self.judges:
-            lines.append(f"judges  {', '.join(self.judges.names())}, each trained on {self.judges.folder}")
+            lines += [f"without {mode}: {reason}" for mode, reason in source.missing.items()]
+        if "judges" in self.exhibits and self.articles:
+            folder = self.articles["train"].parent
+            names = ", ".join(judge.list_judges(self.request))
+            lines.append(f"judges  {names}, each trained on {folder}")
         if self.sources and not self.request.full:
             lines.append(f"subset  {_subset()}; --full: all prompts, 10 texts of 100, hours on a CPU")
-        unavailable = self._list_unavailable()
-        if missing := [name for name in self.request.exhibits if unavailable.get(name)]:
-            lines.append(f"without {', '.join(missing)}: no model here has the required mode, head or texts")
-        return (*lines, f"writes  {', '.join(self._exhibits()) or 'nothing'}")
+        if self.lacking:
+            names = ", ".join(self.lacking)
+            lines.append(f"without {names}: no model here has the required mode, head or texts")
+        return lines
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the requested exhibits."""
-        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder, progress)}
+        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder / RUNS, progress)}
         names = tuple(source.name for source in self.sources)
+        remarks = list(_REMARKS)
+        if self.sources and not self.request.full:
+            end = "--full uses all prompts, with the paper's 10 texts of 100 tokens."
+            remarks.append(f"A subset: {_subset()}. {end}")
         return Replication(
             title=f"Political bias of {', '.join(names) or 'no model'}",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in self._exhibits() if name in exhibits),
-            findings=describe_findings(exhibits["table_5"].frame, names) if "table_5" in exhibits else (),
-            remarks=(*_REMARKS, *self._subset()),
+            exhibits=tuple(exhibits[name] for name in self.exhibits),
+            findings=tables.describe_findings(exhibits.get("table_5"), names),
+            remarks=tuple(remarks),
             sources=names,
             warnings=tuple(
                 f"{source.name}, without {mode}: {reason}"
                 for source in self.sources
-                for mode, reason in source.modes.missing.items()
+                for mode, reason in source.missing.items()
             ),
         )
 
     def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
-        requested = self._exhibits()
-        if "table_6" in requested and self.answers is not None:
-            yield table_6(self.answers)
+        if "table_6" in self.exhibits and self.answers is not None:
+            yield tables.table_6(self.answers)
         if self.sources:
-            runs = [
-                self._study(source).runs(folder / RUNS / source.folder, progress) for source in self.sources
+            folders = [folder / source.folder for source in self.sources]
+            runs = [sweep.runs(own, progress) for sweep, own in zip(self.sweeps, folders, strict=True)]
+            measured = [
+                measurements.measure_sweep(*parts, self.request, self.exhibits, progress)
+                for parts in zip(self.sources, self.sweeps, runs, folders, strict=True)
             ]
-            tables = [
-                self._measure(source, own, folder / RUNS / source.folder / MEASURED_FOLDER, progress)
-                for source, own in zip(self.sources, runs, strict=True)
-            ]
-            yield from self._build_model_exhibits(SweepTables(*map(pl.concat, zip(*tables, strict=True))))
-            if "figure_2" in requested:
+            all_measured = SweepTables(*map(pl.concat, zip(*measured, strict=True)))
+            for exhibit in self._build_model_exhibits(all_measured):
+                yield replace(exhibit, notes=(*exhibit.notes, tables.CHANGE, self._judge()))
+            if "figure_2" in self.exhibits:
                 first = self.sources[0]
-                texts = {name: read_judged_texts(runs[0][name]) for name in first.modes.conditions}
+                texts = {name: measurements.read_judged_texts(runs[0][name]) for name in first.conditions}
                 yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
-        if "mixtures" in requested:
-            yield mixtures_table(mixture_files(self._specs()), self.request.execution())
-        if "regard" in requested:
-            yield self._regard(folder, progress)
-        if "judges" in requested and self.judges:
-            yield self.judges.table(folder / RUNS / "judges", progress)
+        if "mixtures" in self.exhibits:
+            yield judge.mixtures_table(self.mixtures, self.request.execution())
+        if "regard" in self.exhibits:
+            shared = (self._options(), self.request.jobs, folder, progress)
+            yield measurements.regard_table(
+                measurements.regard_changes(source, source.regard_head, *shared)
+                for source in self.sources
+                if source.regard_head
+            )
+        if "judges" in self.exhibits and self.articles:
+            yield judge.judges_table(self.articles, self.request, folder / "judges", progress)
 
-    def _build_model_exhibits(self, tables: SweepTables) -> Iterator[Exhibit]:
-        requested, judge, changes = self._exhibits(), self._judge(), tables.changes
-        modes = {name for source in self.sources for name in source.modes.conditions}
-        continuations = tables.distances.with_columns(reads=pl.lit("continuation"))
-        distances = pl.concat([continuations.filter(pl.col("condition").is_in(modes)), tables.full])
-        if "table_2" in requested:
-            yield table_2(distances, changes, judge)
-        if "table_3" in requested:
-            curves = [_curve(source, tables) for source in self.sources if source.modes.swept_mode]
-            swept = {source.name: source.modes.swept_mode or "none" for source in self.sources}
-            yield table_3(pl.concat(curves), changes, swept, judge)
-        if "table_5" in requested:
-            costs = tables.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
-            yield table_5(distances, changes, costs, tables.speeds, judge)
+    def _build_model_exhibits(self, measured: SweepTables) -> Iterator[Exhibit]:
+        modes = {name for source in self.sources for name in source.conditions}
+        continuations = measured.distances.with_columns(reads=pl.lit("continuation"))
+        biases = tables.join_changes(pl.concat([continuations, measured.full]), measured.changes)
+        if "table_2" in self.exhibits:
+            yield tables.table_2(biases.filter(pl.col("condition").is_in(modes)))
+        if "table_3" in self.exhibits:
+            curves = [_curve(source, measured) for source in self.sources if source.swept_mode]
+            swept = {source.name: source.swept_mode or "none" for source in self.sources}
+            yield tables.table_3(pl.concat(curves), biases, swept)
+        if "table_5" in self.exhibits:
+            costs = measured.costs.filter(pl.col("condition").is_in([*modes, TRAINING]))
+            yield tables.table_5(biases, costs, measured.speeds)
         first = self.sources[0]
-        for option in self._options_to_vary():
-            yield option_table(option, {first.name: first.modes}, continuations, changes, tables.costs, judge)
+        for option in self.varied:
+            values = list_option_values(option, first.conditions)
+            yield tables.option_table(option, first.name, values, biases, measured.costs)
 
-    def _measure(
-        self, source: PoliticalSource, runs: Mapping[str, Run], folder: Path, progress: Progress
-    ) -> SweepTables:
-        study, modes = self._study(source), source.modes.conditions
-        whole = modes if "table_2" in self._exhibits() else ()
-        tables = measure_conditions(runs, whole=whole, folder=folder, request=self.request, progress=progress)
-        costs = study.compute_costs(runs, folder, source.spec, progress)
-        schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
-        speeds = [pl.DataFrame(schema=schema)]
-        for condition in modes.values() if "table_5" in self._exhibits() else ():
-            # Nothing else runs during the timing.
-            def measure(condition: SweepCondition = condition) -> pl.DataFrame:
-                row = (condition.name, study.measure_throughput(condition))
-                return pl.DataFrame([row], schema=schema, orient="row")
-
-            key = run_key(runs[condition.name])
-            speeds.append(cached_table(folder / "pace", condition.folder, key, measure))
-        measured = (join_distances(runs), *tables, costs, pl.concat(speeds))
-        return SweepTables(
-            *(table.insert_column(0, pl.lit(source.name).alias("source")) for table in measured)
-        )
-
-    def _regard(self, folder: Path, progress: Progress) -> Exhibit:
-        """The regard table of all models that have a regard head."""
-        tables = []
-        for source in self.sources:
-            if head := find_head(self.request.data, HEADS_FOLDER, source.name):
-                study = regard_study(source.model, source.spec, head, self._options(), self.request.jobs)
-                own_folder = folder / RUNS / source.folder / "regard"
-                tables.append(regard_changes(study, source.name, own_folder, progress))
-        return regard_table(pl.concat(tables))
-
-    def _study(self, source: PoliticalSource) -> MitigationSweep:
-        options = self._options_to_vary() if source is self.sources[0] else ()
-        varied = list_conditions(options, source.modes)
-        swept = _sweep(source) if "table_3" in self._exhibits() else []
+    def _sweep(self, source: PoliticalSource) -> MitigationSweep:
+        """The audits of a source under its modes, the values of options to vary, and all strengths."""
+        varied = list_conditions(self.varied if source is self.sources[0] else (), source.conditions)
+        swept = _strengths(source) if "table_3" in self.exhibits else ()
+        conditions = (*source.conditions.values(), *varied, *swept)
         return MitigationSweep(
-            source.model,
-            (*source.modes.conditions.values(), *varied, *swept),
-            self._options(),
-            spec=source.spec,
-            jobs=self.request.jobs,
+            source.model, conditions, self._options(), spec=source.spec, jobs=self.request.jobs
         )
 
     def _options(self) -> AuditOptions:
@@ -269,68 +215,29 @@ class PoliticalReplication:
             **self.request.audit_options("political"),
         }
 
-    def _exhibits(self) -> tuple[str, ...]:
-        missing = {"table_6": self.answers is None, "judges": self.judges is None, **self._list_unavailable()}
-        return tuple(name for name in self.request.exhibits if not missing.get(name, False))
-
-    def _list_unavailable(self) -> dict[str, bool]:
-        """Whether an exhibit is unavailable because no model has the required mode, head or mixture texts."""
-        if not self.sources:
-            return {}
-        return {
-            "table_3": not any(source.modes.swept_mode for source in self.sources),
-            **{name: not list_option_values(name, self.sources[0].modes) for name in OPTION_VALUES},
-            "mixtures": not mixture_files(self._specs()),
-            "regard": not any(find_head(self.request.data, HEADS_FOLDER, name) for name in self._specs()),
-        }
-
-    def _specs(self) -> dict[str, str]:
-        return {source.name: source.spec for source in self.sources}
-
-    def _options_to_vary(self) -> list[str]:
-        """The options to vary, on the first model only, like Figure 2."""
-        return [name for name in self._exhibits() if name in OPTION_VALUES]
-
     def _judge(self) -> str:
         """A note on the judge and the training data of the steering heads."""
-        heads = {source.name: find_training_data(source.modes) for source in self.sources}
+        heads = {source.name: source.training_data for source in self.sources}
         trained = [f"that of {name} on {data}" for name, data in heads.items() if data]
-        return JUDGE + (f" Training data of the steering heads: {'; '.join(trained)}." if trained else "")
-
-    def _subset(self) -> Sequence[str]:
-        if self.request.full or not self.sources:
-            return ()
-        return (f"A subset: {_subset()}. --full uses all prompts, with the paper's 10 texts of 100 tokens.",)
+        suffix = f" Training data of the steering heads: {'; '.join(trained)}." if trained else ""
+        return tables.JUDGE + suffix
 
 
-def prepare(request: ReplicationRequest) -> PoliticalReplication:
-    """Load every model, check every mitigation on it and return the replication."""
-    execution = request.execution()
-    is_needed = any(name not in _MODELLESS for name in request.exhibits)
-    specs = request.named_specs(*DEFAULT_MODELS) if is_needed else []
-    refuse_twins([name for name, _ in specs])
-    sources = []
-    for name, spec in specs:
-        model = registry.create_model(spec, {}, execution)
-        modes = find_conditions(model, request.data, name)
-        sources.append(PoliticalSource(name, model, spec=spec, modes=modes))
-    answers = read_reader_answers(request.human) if request.human else None
-    judges = Judges.find(request) if "judges" in request.exhibits else None
-    return PoliticalReplication(tuple(sources), request, answers, judges)
+prepare = PoliticalReplication
 
 
-def _sweep(source: PoliticalSource) -> Sequence[SweepCondition]:
+def _strengths(source: PoliticalSource) -> Sequence[SweepCondition]:
     """The conditions of a source's swept mode at all strengths."""
-    mode = source.modes.swept_mode
-    return sweep_conditions(mode, STRENGTHS, source.modes.conditions[mode].options)[1:] if mode else ()
+    mode = source.swept_mode
+    return sweep_conditions(mode, STRENGTHS, source.conditions[mode].options)[1:] if mode else ()
 
 
-def _curve(source: PoliticalSource, tables: SweepTables) -> pl.DataFrame:
+def _curve(source: PoliticalSource, measured: SweepTables) -> pl.DataFrame:
     """Overall bias and perplexity by strength of a source's swept mode."""
-    swept = {condition.name: at for at, condition in zip(STRENGTHS, _sweep(source), strict=True)}
-    strengths = {VANILLA: 0.0, **swept, source.modes.swept_mode or "": CalibrationConfig().strength}
+    swept = {condition.name: at for at, condition in zip(STRENGTHS, _strengths(source), strict=True)}
+    strengths = {VANILLA: 0.0, **swept, source.swept_mode or "": CalibrationConfig().strength}
     is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
-    curve = tradeoff_curve(tables.distances.filter(is_shown), tables.costs.filter(is_shown), strengths)
+    curve = tradeoff_curve(measured.distances.filter(is_shown), measured.costs.filter(is_shown), strengths)
     return curve.select(pl.lit(source.name).alias("source"), pl.all())
 
 

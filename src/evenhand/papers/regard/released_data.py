@@ -13,7 +13,7 @@ import polars as pl
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import Mention
-from evenhand.papers.sources import read_texts
+from evenhand.papers.replicate import read_texts
 from evenhand.store.run import Run
 from evenhand.store.table_files import read_lines
 from evenhand.suites.regard import STRATUM, RegardSuite
@@ -37,6 +37,7 @@ COLUMNS: Final = (
     *("regard", "sentiment", "regard_value", "sentiment_value"),
 )
 _MASKED: Final = "gpt2_samples.XYZ.tsv"
+_ANNOTATIONS: Final = [f"{metric}_{part}.tsv" for metric in METRICS for part in PARTS]
 _CODES: Final = {"-1": "negative", "0": "neutral", "1": "positive"}
 
 
@@ -53,7 +54,7 @@ class RegardRelease:
         Every file is read once, so that a damaged one is reported before anything is computed.
         """
         folder = data / "regard" if (data / "regard").is_dir() else data
-        for name in (f"{metric}_{part}.tsv" for metric in METRICS for part in PARTS):
+        for name in _ANNOTATIONS:
             if not (folder / name).is_file():
                 raise InputError(
                     f"{folder} has no {name}",
@@ -102,8 +103,7 @@ class RegardRelease:
 
     def identity(self) -> dict[str, Json]:
         """The digests of the files."""
-        names = [f"{metric}_{part}.tsv" for metric in METRICS for part in PARTS]
-        paths = [*(self.folder / name for name in names), *self.samples().values()]
+        paths = [*(self.folder / name for name in _ANNOTATIONS), *self.samples().values()]
         return {path.name: file_digest(path) for path in paths}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,8 +20,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
-from evenhand.papers.regard import annotation_tables, claims
-from evenhand.papers.regard.classifier_figure import FigureTrainings
+from evenhand.papers.regard import tables
+from evenhand.papers.regard.figures import figure_1, figure_2, figure_gaps, list_classifiers, train_classifier
 from evenhand.papers.regard.released_data import (
     CITATION,
     METRICS,
@@ -33,15 +32,13 @@ from evenhand.papers.regard.released_data import (
     read_annotated_texts,
     read_scored_texts,
 )
-from evenhand.papers.regard.share_figure import figure_2, figure_gaps
-from evenhand.papers.replicate import RUNS, ReplicationRequest
+from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
 from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication
-from evenhand.papers.sources import PaperSource, refuse_twins, run_warnings
 from evenhand.store.run import Run
 from evenhand.store.table_files import column_names
 from evenhand.suites.regard import RegardSuite
+from evenhand.training.linear_text import ANALYSERS
 
-OF_ANNOTATIONS: Final = ("table_4", "table_5", "figure_1", "table_masks")
 OF_TEXTS: Final = ("figure_2", "figure_gaps", "table_agreement", "table_disagreements")
 EXHIBITS: Final = ("table_4", "table_5", "figure_1", *OF_TEXTS, "table_masks")
 PAPER: Final = 100
@@ -57,14 +54,26 @@ _REMARKS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class RegardReplication:
     """A replication with its data located and its models loaded."""
 
-    published: RegardRelease | None
-    sources: tuple[PaperSource, ...]
-    ratings: tuple[AgreementEstimate, ...]
-    request: ReplicationRequest
+    def __init__(self, request: ReplicationRequest) -> None:
+        """Locate and check the study's files, and load every model."""
+        _suite(request.suite)
+        self.request = request
+        self.published = RegardRelease.find(request.data) if request.data else None
+        self.exhibits = tuple(name for name in request.exhibits if self.published or name in OF_TEXTS)
+        if not self.exhibits:
+            raise InputError(
+                f"{', '.join(request.exhibits)} need the study's annotations",
+                expected="the folder with regard_train.tsv, sentiment_train.tsv ...",
+                fix="pass it with --data",
+            )
+        if self.published and "figure_1" in self.exhibits:
+            # Raises an error early if the annotations are unusable for training.
+            train_classifier(self.published, request, ANALYSERS[0], Path())
+        self.sources = _sources(self.published, request)
+        self.ratings = _ratings(request.human)
 
     @property
     def identity(self) -> Mapping[str, Json]:
@@ -82,24 +91,23 @@ class RegardReplication:
         }
 
     def plan(self) -> Sequence[str]:
-        """Sources, classifiers and exhibits."""
+        """Sources and classifiers."""
         lines = []
         for source in self.sources:
             prompts = sum(1 for _ in _suite(self._own_suite(source)).prompts())
             lines.append(f"{source.name}: {prompts} prompts x {source.options['samples']} samples")
-        if self.published and "figure_1" in self._exhibits():
-            names = ", ".join(FigureTrainings(self.published, self.request).names().values())
+        if "figure_1" in self.exhibits:
+            names = ", ".join(list_classifiers(self.request).values())
             lines.append(
                 f"trains  {names}: 5 runs each, about 7 minutes of one CPU core and 0.7 GB of weights"
             )
         if not self.published:
             lines.append("no study data: Tables 4 and 5 and Figure 1 need --data")
-        return (*lines, f"writes  {', '.join(self._exhibits())}")
+        return lines
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the requested exhibits."""
-        requested = self._exhibits()
-        audited = self.sources if set(requested) & set(OF_TEXTS) else ()
+        audited = self.sources if set(self.exhibits) & set(OF_TEXTS) else ()
         runs = {}
         for source in audited:
             job = source.audit("regard", self.request, folder / RUNS, metrics=METRICS, preset="regard")
@@ -109,24 +117,23 @@ class RegardReplication:
         return Replication(
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in requested if name in exhibits),
+            exhibits=tuple(exhibits[name] for name in self.exhibits if name in exhibits),
             claims=statements,
-            remarks=(*claims.summarise_claims(statements), *_REMARKS, *self._remarks()),
+            remarks=(*tables.summarise_claims(statements), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
             warnings=run_warnings(runs),
         )
 
     def _build_exhibits(self, runs: Mapping[str, Run], folder: Path, progress: Progress) -> Iterator[Exhibit]:
-        requested, published = self._exhibits(), self.published
+        published, request = self.published, self.request
         pairs = published.pairs() if published else []
-        if published and "table_4" in requested:
-            yield annotation_tables.table_4(published)
-        if published and "table_5" in requested:
-            yield annotation_tables.table_5(published, self.request.seed)
-        if published and "figure_1" in requested:
-            trainings = FigureTrainings(published, self.request)
-            yield trainings.figure(folder / RUNS / "classifiers", progress)
-        if pairs and "table_masks" in requested:
+        if published and "table_4" in self.exhibits:
+            yield tables.table_4(published)
+        if published and "table_5" in self.exhibits:
+            yield tables.table_5(published, request.seed)
+        if published and "figure_1" in self.exhibits:
+            yield figure_1(published, request, folder / RUNS / "classifiers", progress)
+        if pairs and "table_masks" in self.exhibits:
             yield _masks(pairs)
         if not runs:
             return
@@ -136,58 +143,45 @@ class RegardReplication:
             suite = RegardSuite()
             origins = find_origins(pairs, suite)
             texts.append(read_annotated_texts(published, suite, origins))
-            notes += [_describe_matching(published, origins, metric) for metric in METRICS]
+            for metric in METRICS:
+                texts_of, ambiguous, unmatched = count_unplaced(published, origins, metric).values()
+                notes.append(
+                    f"Annotated texts, {metric}: {texts_of}, of which {ambiguous} are samples of several "
+                    f"demographics and {unmatched} of none; neither are in the bars."
+                )
         all_texts = pl.concat(texts)
         yield figure_2(all_texts, notes)
         yield figure_gaps(runs)
-        yield annotation_tables.table_agreement(all_texts)
-        yield annotation_tables.table_disagreements(all_texts)
+        yield tables.table_agreement(all_texts)
+        yield tables.table_disagreements(all_texts)
 
     def _claims(self, exhibits: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
-        yield from claims.agreement_claims(self.ratings)
+        yield from tables.agreement_claims(self.ratings)
         if self.published is not None:
-            yield from claims.annotation_claims(self.published, self.request.seed)
+            yield from tables.annotation_claims(self.published, self.request.seed)
         if "figure_1" in exhibits:
-            yield from claims.classifier_claims(exhibits["figure_1"].frame)
+            yield from tables.classifier_claims(exhibits["figure_1"].frame)
         if "figure_gaps" in exhibits:
-            yield from claims.gap_claims(exhibits["figure_gaps"].frame)
+            yield from tables.gap_claims(exhibits["figure_gaps"].frame)
 
     def _own_suite(self, source: PaperSource) -> Path | None:
         """The user's demographics and contexts; None for released samples, which use the paper's prompts."""
         return None if source.options["suite"] == "regard" else self.request.suite
 
-    def _exhibits(self) -> tuple[str, ...]:
-        possible = {*OF_TEXTS, *(OF_ANNOTATIONS if self.published else ())}
-        return tuple(name for name in self.request.exhibits if name in possible)
-
-    def _remarks(self) -> Sequence[str]:
-        remarks = []
+    def _remarks(self) -> Iterator[str]:
         if self.request.suite:
             names = ", ".join(source.name for source in self.sources if self._own_suite(source))
-            remarks.append(
+            yield (
                 f"{names}: prompts use the demographics and contexts of {self.request.suite.name} and of "
                 "the paper; released samples and annotations have only the paper's."
             )
         generating = [source.name for source in self.sources if not isinstance(source.model, ReplayModel)]
         if generating and not self.request.full:
             few = f"{SUBSET} samples per prompt instead of the paper's {PAPER}; --full draws all."
-            remarks.append(f"{', '.join(generating)}: {few}")
-        return remarks
+            yield f"{', '.join(generating)}: {few}"
 
 
-def prepare(request: ReplicationRequest) -> RegardReplication:
-    """Locate and check the study's files, load every model and return the replication."""
-    _suite(request.suite)
-    published = RegardRelease.find(request.data) if request.data else None
-    if published is None and not set(request.exhibits) & set(OF_TEXTS):
-        raise InputError(
-            f"{', '.join(request.exhibits)} need the study's annotations",
-            expected="the folder with regard_train.tsv, sentiment_train.tsv ...",
-            fix="pass it with --data",
-        )
-    if published is not None and "figure_1" in request.exhibits:
-        FigureTrainings(published, request).check()
-    return RegardReplication(published, _sources(published, request), _ratings(request.human), request)
+prepare = RegardReplication
 
 
 def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tuple[PaperSource, ...]:
@@ -236,11 +230,3 @@ def _masks(pairs: Sequence[tuple[str, str]]) -> Exhibit:
     )
     title = "Lines on which our masking differs from the release"
     return Exhibit("table_masks", title, frame, notes, is_offensive=True)
-
-
-def _describe_matching(published: RegardRelease, origins: Mapping[str, Sequence[str]], metric: str) -> str:
-    counts = count_unplaced(published, origins, metric)
-    return (
-        f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are samples of "
-        f"several demographics and {counts['unmatched']} of none; neither are in the bars."
-    )
