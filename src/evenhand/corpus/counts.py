@@ -12,7 +12,7 @@ from evenhand.corpus.term_matcher import I64, U64
 
 _STATE = (
     "mask unit hits has_words at_line_start units words with_group bad_bytes first_bad unit_start unit_first "
-    "extra documents document_key document_units document_block document_first noted ended"
+    "extra documents document_key document_units document_block noted"
 )
 STATE = np.dtype([(name, np.int64) for name in _STATE.split()])
 """The state that the kernel carries from one stretch of bytes to the next."""
@@ -35,9 +35,7 @@ class KernelTally(NamedTuple):
     blocks: I64
     """Counts by block of documents. `BlockLayout` names the columns."""
     noted: U64
-    """Entries of documents not yet moved into blocks: sets of categories, or columns."""
-    ended: I64
-    """Finished documents in `noted`: end, units, fingerprint and block (-1: by the fingerprint)."""
+    """Entries of the document, not yet added to its block: sets of categories, or columns."""
 
 
 class UnitCounts(NamedTuple):

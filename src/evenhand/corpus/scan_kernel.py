@@ -95,7 +95,7 @@ class _StretchIndex(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def index_words(data, first, last, end, unit, records, at_line_start, pending, words, index):
+def index_words(data, first, last, end, stop, unit, records, at_line_start, pending, words, index):
     """Find where the words and units of a stretch begin and end; return the number of word edges."""
     edges, bounds, words_before = index.edges, index.bounds, index.words_before
     high_blocks, carry = index.high_blocks, index.carry
@@ -159,7 +159,7 @@ def index_words(data, first, last, end, unit, records, at_line_start, pending, w
             at = count_trailing_zeros(bound)
             place = block + at
             bound &= bound - ONE
-            if unit != 2 or data[place] == 255 or is_empty_line(data, place, at_line_start):
+            if unit != 2 or data[place] == 255 or place == stop or is_empty_line(data, place, at_line_start):
                 bounds[n_bounds] = place
                 # A word has two edges; no word crosses the end of a unit.
                 words_before[n_bounds] = words + ((n_before + count_bits(edge & _KEPT_BITS[at + 1])) >> 1)
@@ -200,8 +200,8 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
 
     Args:
         data: Bytes, with `PADDING` zeros after ``stop``.
-        end: A place between two words, or the end of the data.
-        stop: The end of the data.
+        end: A place between two words; in the last call the place after ``stop``.
+        stop: The end of the data; in the last call a newline is written here, which ends the last unit.
         offset: The place of ``data[0]`` in its file.
         chunk: The number of this call, which locates its samples.
         matcher: The terms.
@@ -230,8 +230,8 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
     first = 0
     while first < end:
         last = min(first + STRETCH, end)
-        at_line_start = state.at_line_start
-        n_edges = index_words(data, first, last, end, unit, records, at_line_start, pending, words, index)
+        here = (first, last, end, stop)
+        n_edges = index_words(data, *here, unit, records, state.at_line_start, pending, words, index)
         if last == end and n_edges & 1:
             edges[n_edges] = end
             n_edges += 1
@@ -248,6 +248,8 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
     state.has_words = 1 if words - state.unit_first + state.extra > 0 else 0
     state.unit_start += offset
     state.at_line_start = 1 if data[end - 1] == 10 else 0
+    if end > stop and state.document_units:
+        settle_document(state, True, tally.blocks, tally.noted, matcher.sizes, matcher.axis)
 
 
 @njit(cache=True, nogil=True)
@@ -256,7 +258,7 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
     # Unpack the arrays before the loop: each access through a tuple counts references.
     edges, bounds, words_before, chosen = index.edges, index.bounds, index.words_before, index.chosen
     slots, entries, spelling = matcher.slots, matcher.entries, matcher.spelling
-    term_seen, hits, noted, ended = tally.term_seen, tally.hits, tally.noted, tally.ended
+    term_seen, hits, noted = tally.term_seen, tally.hits, tally.noted
     blocks, sizes, axis, scratch = tally.blocks, matcher.sizes, matcher.axis, index.scratch
     base, state, dense = data.ctypes.data, tally.state[0], is_dense(matcher.sizes)
     priorities, samples, worst, seen = tally.priority, tally.sample, tally.worst, tally.category_seen
@@ -278,7 +280,7 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
                         add_hits(matcher, tally, distinct)
                         n_noted = state.noted
                     if has_samples:
-                        here = (unit_start, next_bound, offset, chunk, key)
+                        here = (unit_start, min(next_bound, stop - 1), offset, chunk, key)
                         sample_unit(sizes, seen, stamp, mask, *here, priorities, samples, worst)
                 n_hits, stamp = 0, stamp + 1
                 state.document_key = fingerprint(state.document_key, base, unit_start, next_bound)
@@ -289,10 +291,10 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
                 state.with_group += np.int64(mask > emotion_bits) & counts_sets
             # Nearly every non-empty line fails the first test.
             may_end = (data[next_bound] == last_byte) & ((data[next_bound - 1] <= 32) | is_any_line)
-            if (may_end and state.document_units) or n_noted >= state.document_first + LONG:
+            if (may_end and state.document_units) or n_noted >= LONG:
                 state.noted = n_noted
                 may_end &= is_any_line or is_empty_line(data, next_bound, state.at_line_start)
-                settle_document(state, may_end, blocks, noted, ended, sizes, axis)
+                settle_document(state, may_end, blocks, noted, sizes, axis)
                 n_noted = state.noted
             mask, state.unit_first, state.extra = ZERO, words_before[at_bound], 0
             unit_start = next_bound + 1

@@ -26,8 +26,6 @@ BLOCKS = 1024
 """Blocks of documents: the relative error of an interval's width is about 2 % (1 / sqrt(2 x 1023))."""
 _BLOCK_CELLS, _FEWEST_BLOCKS = 1 << 21, 32
 """Maximum cells of all blocks (16 MiB): with thousands of groups there are fewer blocks."""
-_DOCUMENTS_NOTED = 4096
-"""Documents moved into blocks at a time."""
 
 _IS_DELETED = np.zeros(256, dtype=np.bool_)
 _IS_DELETED[np.frombuffer(PAPER_DELETED, dtype=np.uint8)] = True
@@ -194,16 +192,14 @@ class Scanner:
         stop = buffer.size - scan_kernel.PADDING
         begin = self._skip_begun_word(buffer, stop)
         buffer, stop = buffer[begin:], stop - begin
-        end = stop if is_last else self._cut(buffer, stop)
+        if is_last:
+            buffer[stop] = _NEWLINE
+        end = stop + 1 if is_last else self._cut(buffer, stop)
         matcher, way = self._vocabulary, self._config
         here = (self._offset, self._chunk)
         if end > 0:
             mode = (self._unit, self._is_records, self._document_end, way.is_distinct, self._key)
             scan_kernel.scan_bytes(buffer, end, stop, *here, matcher, self._tally, *mode)
-        if is_last:
-            unit_counts.end_file(
-                buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key
-            )
         if self.first_bad_byte is None and self.bad_bytes:
             self.first_bad_byte = self._in_file(int(self._tally.state["first_bad"][0]))
         if way.samples:
@@ -284,8 +280,7 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
         worst=np.full(pairs, _NO_PRIORITY, dtype=np.uint64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
-        noted=np.zeros(3 * unit_counts.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
-        ended=np.zeros((_DOCUMENTS_NOTED, 4), dtype=np.int64),
+        noted=np.zeros(2 * unit_counts.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
     )
 
 

@@ -53,60 +53,27 @@ def fingerprint(key, address, first, last):
 
 
 @njit(cache=True, nogil=True)
-def end_document(state, ended):
-    """Record that the current document ends here."""
-    row = ended[state.ended]
-    row[0], row[1], row[2] = state.noted, state.document_units, state.document_key
-    row[3] = state.document_block
-    state.ended += 1
-    state.document_first, state.document_block = state.noted, -1
-    state.document_key, state.document_units = 0, 0
-
-
-@njit(cache=True, nogil=True)
-def settle_document(state, ends, blocks, noted, ended, sizes, axis):
-    """End a document, or choose the block of a long one so that it need not be kept whole; free space."""
+def settle_document(state, ends, blocks, noted, sizes, axis):
+    """Add what is noted to the block of the document, if it ends here or is too long to be kept whole."""
+    if not ends and state.noted < LONG:
+        return
+    if state.document_block < 0:
+        state.document_block = np.int64(mix_bits(np.uint64(state.document_key)) & np.uint64(blocks.shape[0] - 1))
+    row = blocks[state.document_block]
+    _add(row, noted, state.noted, sizes, axis)
+    state.noted = 0
     if ends:
-        end_document(state, ended)
-    if state.document_block < 0 and state.noted - state.document_first >= LONG:
-        state.document_block = _hash_block(state.document_key, blocks.shape[0])
-    if state.noted >= 2 * LONG or state.document_block >= 0 or state.ended == ended.shape[0]:
-        move_into_blocks(state, blocks, noted, ended, sizes, axis)
+        row[0] += state.document_units
+        state.documents += 1
+        state.document_key, state.document_units, state.document_block = 0, 0, -1
 
 
 @njit(cache=True, nogil=True)
-def move_into_blocks(state, blocks, noted, ended, sizes, axis):
-    """Add the noted entries to the blocks of their documents; a short unfinished one stays noted."""
-    at = 0
-    for i in range(state.ended):
-        block = ended[i, 3] if ended[i, 3] >= 0 else _hash_block(ended[i, 2], blocks.shape[0])
-        row = blocks[block]
-        row[0] += ended[i, 1]
-        _add(row, noted, at, ended[i, 0], sizes, axis)
-        at = ended[i, 0]
-    state.documents += state.ended
-    state.ended = 0
-    if state.document_block >= 0:
-        _add(blocks[state.document_block], noted, at, state.noted, sizes, axis)
-        at = state.noted
-    left = state.noted - at
-    for i in range(left):
-        noted[i] = noted[at + i]
-    state.noted, state.document_first = left, 0
-
-
-@njit(cache=True, nogil=True)
-def _hash_block(key, n_blocks):
-    return np.int64(mix_bits(np.uint64(key)) & np.uint64(n_blocks - 1))
-
-
-@njit(cache=True, nogil=True)
-def _add(row, noted, first, last, sizes, axis):
+def _add(row, noted, n_noted, sizes, axis):
     """Add entries to the counts of a block; `BlockLayout` defines the columns."""
     emotions, groups, axes = sizes[0], sizes[1], sizes[2]
     axes_start = 1 + emotions + groups * (1 + emotions)
-    for i in range(first, last):
-        entry = noted[i]
+    for entry in noted[:n_noted]:
         if entry & CELL:
             row[np.int64(entry ^ CELL)] += 1
             continue
@@ -130,36 +97,6 @@ def _add(row, noted, first, last, sizes, axis):
             while rest:
                 row[axes_start + place * axes + count_trailing_zeros(rest)] += 1
                 rest &= rest - ONE
-
-
-@njit(cache=True, nogil=True)
-def end_file(data, matcher, tally, unit, distinct, end, offset, chunk, key):
-    """End the last unit and document of a file, at ``end`` of the last scanned data."""
-    state, first = tally.state[0], tally.state[0].unit_start - offset
-    if state.has_words:
-        mask = np.uint64(state.mask)
-        state.units += 1
-        if is_dense(matcher.sizes):
-            state.with_group += 1 if mask >> np.uint64(matcher.sizes[0]) else 0
-            tally.noted[state.noted] = mask
-            state.noted += 1
-        if state.hits:
-            add_hits(matcher, tally, distinct)
-        if tally.priority.shape[1]:
-            here = (first, end - 1, offset, chunk, key)
-            samples = (tally.priority, tally.sample, tally.worst)
-            sample_unit(matcher.sizes, tally.category_seen, state.unit, mask, *here, *samples)
-        state.hits = 0
-        state.unit += 1
-        # Elsewhere white space follows the stop, which is then not part of the sentence it ends.
-        has_stop = unit == 0 and (data[end - 1] == 46 or data[end - 1] == 63 or data[end - 1] == 33)
-        last = end - 1 if has_stop else end
-        state.document_key = fingerprint(state.document_key, data.ctypes.data, first, last)
-        state.document_units += 1
-    if state.document_units:
-        end_document(state, tally.ended)
-    move_into_blocks(state, tally.blocks, tally.noted, tally.ended, matcher.sizes, matcher.axis)
-    state.mask, state.has_words, state.at_line_start, state.unit_start = 0, 0, 1, offset + end
 
 
 @njit(cache=True, nogil=True)
