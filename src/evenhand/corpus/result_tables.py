@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.corpus.counts import BlockCounts
+from evenhand.corpus.scanner import BlockCounts
 from evenhand.corpus.term_lists import NONE, TermList
 from evenhand.corpus.term_matcher import I64
 from evenhand.corpus.tokenisation import CountingMode

@@ -19,7 +19,6 @@ import polars as pl
 
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
-from evenhand.corpus.counts import BlockLayout
 from evenhand.corpus.readers import (
     PrefetchReader,
     find_document_start,
@@ -28,7 +27,14 @@ from evenhand.corpus.readers import (
     holds_lines,
     read_blocks,
 )
-from evenhand.corpus.scanner import DOCUMENT_ENDS, CountingConfig, DocumentEnd, Scanner, block_rows
+from evenhand.corpus.scanner import (
+    DOCUMENT_ENDS,
+    BlockLayout,
+    CountingConfig,
+    DocumentEnd,
+    Scanner,
+    block_rows,
+)
 from evenhand.corpus.term_lists import TermList
 from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
 from evenhand.corpus.text_blocks import BLOCK, ByteBlock

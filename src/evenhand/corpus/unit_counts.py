@@ -58,7 +58,9 @@ def settle_document(state, ends, blocks, noted, sizes, axis):
     if not ends and state.noted < LONG:
         return
     if state.document_block < 0:
-        state.document_block = np.int64(mix_bits(np.uint64(state.document_key)) & np.uint64(blocks.shape[0] - 1))
+        state.document_block = np.int64(
+            mix_bits(np.uint64(state.document_key)) & np.uint64(blocks.shape[0] - 1)
+        )
     row = blocks[state.document_block]
     _add(row, noted, state.noted, sizes, axis)
     state.noted = 0
