@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import threading
 import time
 from collections import Counter
@@ -12,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -20,11 +19,14 @@ import polars as pl
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
 from evenhand.corpus.readers import (
+    BLOCK,
+    ByteBlock,
     PrefetchReader,
     find_document_start,
     find_line_start,
     has_empty_lines,
     holds_lines,
+    peek,
     read_blocks,
 )
 from evenhand.corpus.scanner import (
@@ -37,10 +39,9 @@ from evenhand.corpus.scanner import (
 )
 from evenhand.corpus.term_lists import TermList
 from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
-from evenhand.corpus.text_blocks import BLOCK, ByteBlock
 from evenhand.corpus.tokenisation import ClusterUnit
 from evenhand.store.schemas import PROBLEMS
-from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
+from evenhand.store.text_sources import ReadProblem, TextSource
 
 _LISTED = 100
 SHARD_BYTES = 64 << 20
@@ -122,24 +123,19 @@ def _can_be_cut(source: TextSource, way: CountingConfig) -> bool:
     return source.format == "jsonl" and holds_lines(source)
 
 
+@dataclass(slots=True)
 class ShardProblems:
-    """The problems of a file: the first ones, and the number of further ones."""
+    """The problems of a file: the first hundred, and the number of further ones."""
 
-    def __init__(self, file: str) -> None:
-        self._file, self._first, self._more = file, list[ReadProblem](), 0
+    first: list[ReadProblem] = field(default_factory=list)
+    more: int = 0
 
     def add(self, problem: ReadProblem) -> None:
         """Add a problem."""
-        if len(self._first) < _LISTED:
-            self._first.append(problem)
+        if len(self.first) < _LISTED:
+            self.first.append(problem)
         else:
-            self._more += 1
-
-    def to_tuple(self) -> tuple[ReadProblem, ...]:
-        """The problems, at most a hundred and one."""
-        if not self._more:
-            return tuple(self._first)
-        return (*self._first, ReadProblem(self._file, None, f"{self._more:,} more problems in this file"))
+            self.more += 1
 
 
 class ScanStopped(Exception):
@@ -148,9 +144,9 @@ class ScanStopped(Exception):
 
 def count_shard(
     shard: CorpusShard, task: ScanTask, vocabulary: TermVocabulary, stop: threading.Event | None = None
-) -> dict[str, pl.DataFrame]:
-    """The counts of a shard, with its samples and problems: a table for each of `TABLES`."""
-    source, problems = shard.source, ShardProblems(shard.source.path)
+) -> ShardTables:
+    """The counts of a shard, with its samples and problems."""
+    source, problems = shard.source, ShardProblems()
     key = derive_seed(task.seed, "sample", source.corpus, source.path)
     ending = _document_end(shard, task)
     span = _span(shard, ending or "line")
@@ -180,6 +176,9 @@ def count_shard(
         if scanner.bad_bytes == 1:
             reason = f"1 byte{where} is not UTF-8; it separates words"
         problems.add(ReadProblem(source.path, scanner.first_bad_byte, reason))
+    if problems.more:
+        rest = f"{problems.more:,} more problems in this file"
+        problems.first.append(ReadProblem(source.path, None, rest))
     single = {
         "units": counts.units,
         "words": counts.words,
@@ -200,7 +199,7 @@ def count_shard(
         "value": counts.blocks[places, columns],
     }
     return {
-        "problems": problem_table(problems.to_tuple()),
+        "problems": problem_table(problems.first),
         "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
         "blocks": pl.DataFrame(blocks),
         "counts": pl.DataFrame(list(single.items()), schema=_COUNT_SCHEMA, orient="row"),
@@ -230,34 +229,29 @@ def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
         return "empty line"
     if shard.stop is None:
         return None
-    try:
-        file, _ = open_source(shard.source)
-        with file:
-            return "empty line" if has_empty_lines(file.read(BLOCK)) else "line"
-    except READ_ERRORS:
-        return "line"
+    is_cut = peek(shard.source, lambda file: has_empty_lines(file.read(BLOCK)), default=False)
+    return "empty line" if is_cut else "line"
 
 
 def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
     """The range of a shard, moved to the starts of documents or lines."""
     if shard.stop is None:
         return None
+    start, stop = shard.start, shard.stop
     find_start = find_document_start if ending == "empty line" else find_line_start
-    try:
-        file, _ = open_source(shard.source)
-        with file:
-            return find_start(file, shard.start), find_start(file, shard.stop)
-    except READ_ERRORS:
-        # The reader meets the same error and reports it.
-        return (shard.start, shard.stop)
+    return peek(
+        shard.source, lambda file: (find_start(file, start), find_start(file, stop)), default=(start, stop)
+    )
 
 
 _RETRIES = 3
-Counted = TypeVar("Counted")
-CountedShard: TypeAlias = tuple[CorpusShard, Mapping[str, pl.DataFrame]]
+ShardTables: TypeAlias = Mapping[str, pl.DataFrame]
+"""A table for each of `TABLES`."""
 
 
-def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) -> Iterator[CountedShard]:
+def run_local(
+    shards: Sequence[CorpusShard], task: ScanTask, *, workers: int
+) -> Iterator[tuple[CorpusShard, ShardTables]]:
     """Each shard with its counts, as it finishes, on this machine."""
     vocabulary, stop = task.vocabulary(), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
@@ -275,23 +269,23 @@ def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) ->
 
 def run_ray(
     shards: Sequence[CorpusShard], task: ScanTask, *, workers: int, address: str | None
-) -> Iterator[CountedShard]:
+) -> Iterator[tuple[CorpusShard, ShardTables]]:
     """The same on a Ray cluster, by address or started here; a shard whose worker dies is counted again."""
     with connect_cluster(address=address, cpus=workers) as ray:
         check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
-        remote = ray.remote(max_retries=_RETRIES)(_count_as_arrow)
+        remote = ray.remote(max_retries=_RETRIES)(_count_in_folder)
         shared, folder = ray.put(task), str(Path.cwd())
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))
-        jobs = _finish_jobs(shards, lambda shard: remote.remote(shard, shared, folder).future(), limit=limit)
-        for shard, written in jobs:
-            yield shard, {name: pl.read_ipc(io.BytesIO(data)) for name, data in written.items()}
+        yield from _finish_jobs(
+            shards, lambda shard: remote.remote(shard, shared, folder).future(), limit=limit
+        )
 
 
 def _finish_jobs(
-    shards: Iterable[CorpusShard], submit: Callable[[CorpusShard], Future[Counted]], *, limit: int
-) -> Iterator[tuple[CorpusShard, Counted]]:
+    shards: Iterable[CorpusShard], submit: Callable[[CorpusShard], Future[ShardTables]], *, limit: int
+) -> Iterator[tuple[CorpusShard, ShardTables]]:
     """Each shard with the result of its job; few are submitted at a time, since there may be a million."""
-    waiting, running = iter(shards), dict[Future[Counted], CorpusShard]()
+    waiting, running = iter(shards), dict[Future[ShardTables], CorpusShard]()
     while True:
         while len(running) < limit and (shard := next(waiting, None)) is not None:
             running[submit(shard)] = shard
@@ -301,15 +295,10 @@ def _finish_jobs(
             yield running.pop(done), done.result()
 
 
-def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str, bytes]:
-    """The tables of a shard as Arrow bytes, counted in a Ray worker."""
+def _count_in_folder(shard: CorpusShard, task: ScanTask, folder: str) -> ShardTables:
+    """The tables of a shard, counted in a Ray worker."""
     enter_folder(folder)
-    written = {}
-    for name, table in count_shard(shard, task, task.vocabulary()).items():
-        buffer = io.BytesIO()
-        table.write_ipc(buffer)
-        written[name] = buffer.getvalue()
-    return written
+    return count_shard(shard, task, task.vocabulary())
 
 
 @dataclass(slots=True)
@@ -332,7 +321,7 @@ class CorpusTotal:
         blocks = np.zeros((block_rows(width, task.config), width), dtype=np.int64)
         return cls(blocks, pl.DataFrame(schema=_SAMPLE_SCHEMA))
 
-    def add(self, shard: CorpusShard, tables: Mapping[str, pl.DataFrame], samples: int) -> None:
+    def add(self, shard: CorpusShard, tables: ShardTables, samples: int) -> None:
         """Add the tables of a shard; each must be added once."""
         values = dict(tables["counts"].select("name", "value").iter_rows())
         self.values.update(values)
