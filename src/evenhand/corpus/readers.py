@@ -50,9 +50,9 @@ _MOST_ROWS, _SLICE_BYTES = 1 << 16, 1 << 23
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
 _BOM = b"\xef\xbb\xbf"
 
-
 Report = Callable[[ReadProblem], None]
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class ByteBlock(NamedTuple):
@@ -353,34 +353,36 @@ _RECORDS: Mapping[Format, Callable[[BinaryIO, _Reading], Iterator[RecordText]]] 
 }
 
 
-class PrefetchReader:
-    """Reads a stream in another thread, so that bytes are unpacked while earlier ones are counted."""
+def prefetch_blocks(
+    stream: Iterator[ByteBlock], *, depth: int, clock: dict[str, float]
+) -> Iterator[ByteBlock]:
+    """The stream, read in another thread, so that bytes are unpacked while earlier ones are counted.
 
-    def __init__(self, stream: Iterator[ByteBlock], *, depth: int) -> None:
-        self._stream, self._depth = stream, depth
-        self.reading, self.wait_seconds = 0.0, 0.0
+    Args:
+        stream: Blocks.
+        depth: Blocks to read ahead; at 0 they are read in this thread.
+        clock: The seconds of ``reading`` and ``waiting`` are added to it.
+    """
 
-    def __iter__(self) -> Iterator[ByteBlock]:
-        if not self._depth:
-            yield from iter(self._read_block, None)
-            return
-        pool = ThreadPoolExecutor(1, thread_name_prefix="read")
-        try:
-            jobs = deque(pool.submit(self._read_block) for _ in range(self._depth))
-            while True:
-                before = time.perf_counter()
-                block = jobs.popleft().result()
-                self.wait_seconds += time.perf_counter() - before
-                if block is None:
-                    return
-                jobs.append(pool.submit(self._read_block))
-                yield block
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _read_block(self) -> ByteBlock | None:
+    def read_block() -> ByteBlock | None:
         before = time.perf_counter()
-        try:
-            return next(self._stream, None)
-        finally:
-            self.reading += time.perf_counter() - before
+        block = next(stream, None)
+        clock["reading"] += time.perf_counter() - before
+        return block
+
+    if not depth:
+        yield from iter(read_block, None)
+        return
+    pool = ThreadPoolExecutor(1, thread_name_prefix="read")
+    try:
+        jobs = deque(pool.submit(read_block) for _ in range(depth))
+        while True:
+            before = time.perf_counter()
+            block = jobs.popleft().result()
+            clock["waiting"] += time.perf_counter() - before
+            if block is None:
+                return
+            jobs.append(pool.submit(read_block))
+            yield block
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -237,8 +237,8 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
             n_edges += 1
         n_words = n_edges >> 1
         n_chosen = filter_candidates(data, first, n_words, pending, index, matcher.filter)
-        here = (stop, offset, chunk)
-        _count_chosen(data, *here, matcher, tally, n_chosen, index, document_end, distinct, key)
+        where = (stop, offset, chunk)
+        _count_chosen(data, *where, matcher, tally, n_chosen, index, document_end, distinct, key)
         words += n_words
         pending = n_edges & 1
         if pending:
@@ -261,7 +261,7 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
     term_seen, hits, noted = tally.term_seen, tally.hits, tally.noted
     blocks, sizes, axis, scratch = tally.blocks, matcher.sizes, matcher.axis, index.scratch
     base, state, dense = data.ctypes.data, tally.state[0], is_dense(matcher.sizes)
-    priorities, samples, worst, seen = tally.priority, tally.sample, tally.worst, tally.category_seen
+    priorities, samples, seen = tally.priority, tally.sample, tally.category_seen
     by_hits, has_samples = distinct or not dense, priorities.shape[1] > 0
     emotion_bits = (ONE << np.uint64(sizes[0])) - ONE
     mask, n_hits, stamp, unit_start = np.uint64(state.mask), state.hits, state.unit, state.unit_start
@@ -281,7 +281,7 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, do
                         n_noted = state.noted
                     if has_samples:
                         here = (unit_start, min(next_bound, stop - 1), offset, chunk, key)
-                        sample_unit(sizes, seen, stamp, mask, *here, priorities, samples, worst)
+                        sample_unit(sizes, seen, stamp, mask, *here, priorities, samples)
                 n_hits, stamp = 0, stamp + 1
                 state.document_key = fingerprint(state.document_key, base, unit_start, next_bound)
                 state.document_units += 1

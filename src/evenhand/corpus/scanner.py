@@ -175,8 +175,8 @@ class Scanner:
     def finish(self) -> UnitCounts:
         """The counts, after the end of the stream."""
         self._scan(self._apply_paper_rule(b"", is_last=True), is_last=True)
-        totals = (int(self._tally.state[name][0]) for name in UnitCounts._fields[:-1])
-        return UnitCounts(*totals, blocks=self._tally.blocks)
+        totals = {name: int(self._tally.state[name][0]) for name in UnitCounts._fields[:-1]}
+        return UnitCounts(**totals, blocks=self._tally.blocks)
 
     def samples(self) -> list[SampledText]:
         """The sampled texts of the cells, lowest priority first."""
@@ -304,7 +304,6 @@ class KernelTally(NamedTuple):
     """The lowest priorities of each cell: a sample independent of the order of work."""
     sample: I64
     """For each sample: chunk number, first and last byte."""
-    worst: U64
     blocks: I64
     """Counts by block of documents. `BlockLayout` names the columns."""
     noted: U64
@@ -326,7 +325,6 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
         category_seen=np.zeros(emotions + groups + axes, dtype=np.int64),
         priority=np.full((pairs, way.samples), _NO_PRIORITY, dtype=np.uint64),
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
-        worst=np.full(pairs, _NO_PRIORITY, dtype=np.uint64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
         noted=np.zeros(2 * unit_counts.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
     )

@@ -21,12 +21,12 @@ from evenhand.core.seeds import derive_seed
 from evenhand.corpus.readers import (
     BLOCK,
     ByteBlock,
-    PrefetchReader,
     find_document_start,
     find_line_start,
     has_empty_lines,
     holds_lines,
     peek,
+    prefetch_blocks,
     read_blocks,
 )
 from evenhand.corpus.scanner import (
@@ -152,8 +152,8 @@ def count_shard(
     span = _span(shard, ending or "line")
     stream = read_blocks(source, problems.add, column=task.column, span=span)
     is_cheap = source.format == "text" and not source.packing
-    feed = PrefetchReader(stream, depth=0 if is_cheap else 4)
-    pieces = iter(feed)
+    clock = dict.fromkeys(("reading", "counting", "waiting"), 0.0)
+    pieces = prefetch_blocks(stream, depth=0 if is_cheap else 4, clock=clock)
     first = next(pieces, ByteBlock(b""))
     if ending is None:
         ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
@@ -161,11 +161,11 @@ def count_shard(
     scanner = Scanner(
         vocabulary, task.config, is_records=source.format != "text", key=key, start=start, document_end=ending
     )
-    total, counting = 0, 0.0
+    total = 0
     for block in chain([first], pieces):
         before = time.perf_counter()
         scanner.feed(*block)
-        counting += time.perf_counter() - before
+        clock["counting"] += time.perf_counter() - before
         total += len(block.data)
         if stop is not None and stop.is_set():
             raise ScanStopped
@@ -186,9 +186,7 @@ def count_shard(
         WITH_GROUP: counts.with_group,
         "bytes": total,
         "document_end": DOCUMENT_ENDS.index(ending),
-        "clock.reading": int(feed.reading * 1e6),
-        "clock.counting": int(counting * 1e6),
-        "clock.waiting": int(feed.wait_seconds * 1e6),
+        **{f"clock.{name}": int(seconds * 1e6) for name, seconds in clock.items()},
     }
     file = escape_surrogates(source.path)
     samples = [(one.cell, one.priority, one.place, file, one.text) for one in scanner.samples()]

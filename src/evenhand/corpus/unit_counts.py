@@ -154,7 +154,7 @@ def _note_column(tally, column):
 
 
 @njit(cache=True, nogil=True)
-def sample_unit(sizes, seen, unit, mask, first, last, offset, chunk, key, priorities, samples, worst):
+def sample_unit(sizes, seen, unit, mask, first, last, offset, chunk, key, priorities, samples):
     """Offer a unit to the samples of its cells: each emotion with each group, or with none."""
     emotions, groups, dense = sizes[0], sizes[1], is_dense(sizes)
     priority = mix_bits(key + np.uint64(offset + last) * FACTOR)
@@ -171,11 +171,12 @@ def sample_unit(sizes, seen, unit, mask, first, last, offset, chunk, key, priori
             else:
                 has_group = seen[category] == unit
             any_group |= has_group
+            if not has_group:
+                continue
             cell = emotion * (groups + 1) + group
-            if has_group and priority < worst[cell]:
-                # Its priority is among the lowest of the cell.
-                place = np.argmax(priorities[cell])
+            place = np.argmax(priorities[cell])
+            # Its priority is among the lowest of the cell.
+            if priority < priorities[cell, place]:
                 priorities[cell, place] = priority
                 sample = samples[cell, place]
                 sample[0], sample[1], sample[2] = chunk, first, last
-                worst[cell] = priorities[cell].max()
