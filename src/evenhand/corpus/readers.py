@@ -222,11 +222,6 @@ def has_empty_lines(data: bytes) -> bool:
     return _EMPTY_LINE.search(data.strip()) is not None
 
 
-def holds_lines(source: TextSource) -> bool:
-    """Whether a JSON source has one value per line, so that it can be cut at line ends."""
-    return peek(source, lambda file: holds_json_lines(file.read(BLOCK)), default=True)
-
-
 def peek(source: TextSource, look: Callable[[BinaryIO], Result], *, default: Result) -> Result:
     """What is learned from a source before it is read; the default if it cannot be opened or read."""
     try:

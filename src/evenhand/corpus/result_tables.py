@@ -13,7 +13,6 @@ import polars as pl
 from evenhand.corpus.scanner import BlockCounts
 from evenhand.corpus.term_lists import NONE, TermList
 from evenhand.corpus.term_matcher import I64
-from evenhand.corpus.tokenisation import CountingMode
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.intervals import wilson_interval
 from evenhand.stats.quantiles import t_quantile, t_two_sided
@@ -191,7 +190,7 @@ def occurrence_table(
 
 
 def cooccurrence_table(
-    corpora: Mapping[str, CorpusCounts], terms: TermList, *, counting: CountingMode, level: float = 0.95
+    corpora: Mapping[str, CorpusCounts], terms: TermList, *, is_distinct: bool, level: float = 0.95
 ) -> pl.DataFrame:
     """Emotions with groups (Table 4), ``percent`` within a group, and the strength of each link.
 
@@ -204,7 +203,7 @@ def cooccurrence_table(
         row
         for corpus, counts in corpora.items()
         for axis in range(len(terms.axes))
-        for row in _axis_rows(corpus, counts, terms, axis, counting, level)
+        for row in _axis_rows(corpus, counts, terms, axis, is_distinct, level)
     ]
     table = pl.DataFrame(rows, schema=dict(COOCCURRENCE))
     return _add_adjusted_p(_add_percents(table, _RATE, "corpus", "axis", "group"))
@@ -254,7 +253,7 @@ def sample_table(
 
 
 def _axis_rows(
-    corpus: str, counts: CorpusCounts, terms: TermList, axis: int, counting: CountingMode, level: float
+    corpus: str, counts: CorpusCounts, terms: TermList, axis: int, is_distinct: bool, level: float
 ) -> Iterable[Row]:
     blocks, documents = counts
     name, units = terms.axes[axis], blocks.units
@@ -264,10 +263,9 @@ def _axis_rows(
         both, size = blocks.flags[:, :, number], blocks.groups[:, number]
         if is_base:
             both, size = _baseline(blocks, axis)
-        is_distinct = counting == "distinct" and not is_base
-        shown = blocks.distinct[:, :, number] if is_distinct else both
+        shown = blocks.distinct[:, :, number] if is_distinct and not is_base else both
         for i, emotion in enumerate(terms.emotions):
-            if is_distinct and shown[:, i].any():
+            if shown is not both and shown[:, i].any():
                 # There may be more distinct terms than units, so their count is not a share.
                 rate = to_ratio(log_rate(shown[:, i], units), level=level)
             else:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -24,11 +24,11 @@ from evenhand.corpus.readers import (
     find_document_start,
     find_line_start,
     has_empty_lines,
-    holds_lines,
     peek,
     prefetch_blocks,
     read_blocks,
 )
+from evenhand.corpus.record_readers import holds_json_lines
 from evenhand.corpus.scanner import (
     DOCUMENT_ENDS,
     BlockLayout,
@@ -120,7 +120,10 @@ def _can_be_cut(source: TextSource, way: CountingConfig) -> bool:
     if source.format == "text":
         # A document of running text may span any number of lines.
         return way.unit != "document"
-    return source.format == "jsonl" and holds_lines(source)
+    # An array, or an object over several lines, cannot be cut at line ends.
+    return source.format == "jsonl" and peek(
+        source, lambda file: holds_json_lines(file.read(BLOCK)), default=True
+    )
 
 
 @dataclass(slots=True)
@@ -136,10 +139,6 @@ class ShardProblems:
             self.first.append(problem)
         else:
             self.more += 1
-
-
-class ScanStopped(Exception):
-    """Counting stopped because the run is ending."""
 
 
 def count_shard(
@@ -168,7 +167,7 @@ def count_shard(
         clock["counting"] += time.perf_counter() - before
         total += len(block.data)
         if stop is not None and stop.is_set():
-            raise ScanStopped
+            raise CancelledError
     counts = scanner.finish()
     if scanner.first_bad_byte is not None:
         where = " of the unpacked text" if source.packing else ""
