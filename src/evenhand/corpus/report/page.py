@@ -64,12 +64,7 @@ def build_report(run: Run) -> doc.Report:
             doc.Text(f"{findings.ground}." if has_cards else "", "note"),
             doc.Text("" if has_cards else findings.verdict, "seen", "html"),
             doc.Tally(tally if findings.links else ()),
-            doc.Bullets(
-                items=list(findings.list_sides()),
-                title="Corpora compared",
-                shown=40,
-                formats="html md terminal",
-            ),
+            doc.Bullets(items=findings.sides, title="Corpora compared", shown=40, formats="html md terminal"),
         ),
         sections=(
             _maps(findings),
