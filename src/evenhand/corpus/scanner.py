@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.corpus import letters, scan_kernel, unit_counts
+from evenhand.corpus import letters, scan_kernel
 from evenhand.corpus.term_matcher import I64, U64, Bytes, TermVocabulary
 from evenhand.corpus.tokenisation import PAPER_DELETED, PAPER_STOP, RECORD_END, CountingUnit, WordRule
 from evenhand.store.atomic_writes import write_text
@@ -28,7 +28,7 @@ _BLOCK_CELLS, _FEWEST_BLOCKS = 1 << 21, 32
 """Maximum cells of all blocks (16 MiB): with thousands of groups there are fewer blocks."""
 
 _IS_KEPT = ~np.isin(np.arange(256), list(PAPER_DELETED))
-KERNEL_SOURCES: Final = ("letters", "scan_kernel", "term_matcher", "tokenisation", "unit_counts")
+KERNEL_SOURCES: Final = ("letters", "scan_kernel", "term_matcher", "tokenisation")
 """Every module whose code or constants end up in the compiled kernel."""
 _STAMP: Final = "evenhand-corpus.stamp"
 
@@ -326,7 +326,7 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
         priority=np.full((pairs, way.samples), _NO_PRIORITY, dtype=np.uint64),
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
-        noted=np.zeros(2 * unit_counts.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
+        noted=np.zeros(2 * scan_kernel.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
     )
 
 
