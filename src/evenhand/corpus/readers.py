@@ -353,10 +353,7 @@ def prefetch_blocks(
 ) -> Iterator[ByteBlock]:
     """The stream, read in another thread, so that bytes are unpacked while earlier ones are counted.
 
-    Args:
-        stream: Blocks.
-        depth: Blocks to read ahead; at 0 they are read in this thread.
-        clock: The seconds of ``reading`` and ``waiting`` are added to it.
+    At depth 0 it is read in this thread. The seconds of ``reading`` and ``waiting`` are added to the clock.
     """
 
     def read_block() -> ByteBlock | None:

@@ -62,14 +62,7 @@ class _LongError(Exception):
 
 
 class CsvRows:
-    """The rows of a file, its header first.
-
-    Args:
-        file: Unpacked bytes; the caller closes it.
-        delimiter: The separator of cells.
-        longest: Maximum bytes of a line, and of a row that spans lines.
-        report: Called with the byte and the problem there.
-    """
+    """The rows of a file, which the caller closes; ``longest`` bounds a line, and a row that spans lines."""
 
     def __init__(self, file: BinaryIO, *, delimiter: str, longest: int, report: Report) -> None:
         self._text = io.TextIOWrapper(file, encoding="latin-1", newline="")
@@ -186,13 +179,7 @@ def read_json_lines(pieces: Iterator[bytes], *, place: int, longest: int) -> Ite
 
 
 class JsonElements:
-    """The elements of arrays, or consecutive values, from pieces of a file.
-
-    Args:
-        pieces: The bytes.
-        longest: Maximum bytes of an element: one that does not end must not fill the memory.
-        report: Called with the first byte that is not UTF-8.
-    """
+    """The elements of arrays, or consecutive values; one longer than ``longest`` must not fill the memory."""
 
     def __init__(self, pieces: Iterator[bytes], *, longest: int, report: Report) -> None:
         self._pieces, self._longest, self._decoder = pieces, longest, _Decoder(report)
@@ -302,10 +289,7 @@ _MARKS = re.compile(r"'{2,}|^[=*#:;]+\s*|(?<![\s=])\s*+=++$|<[^>\n]{1,100}>", re
 def read_dump_articles(pieces: Iterable[bytes], *, longest: int, report: Report) -> Iterator[RecordText]:
     """The plain text of each article (namespace 0, no redirects), with the byte where its page begins.
 
-    Args:
-        pieces: The dump.
-        longest: Maximum bytes of a page: one that does not end must not fill the memory.
-        report: Called with the byte and the problem; the pages after it are still read.
+    A page longer than ``longest`` must not fill the memory; the pages after a problem are still read.
     """
     for place, page in _pages(pieces, longest, report):
         try:

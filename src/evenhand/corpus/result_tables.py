@@ -217,19 +217,19 @@ def contrast_table(
     Documents in both corpora fall into the same block, so they are not treated as independent.
     ``p_adjusted`` is corrected over all contrasts of the run (Benjamini-Hochberg).
     """
-    names = list(corpora)
+    (baseline, first), *others = corpora.items()
+    columns = [name for name in CONTRASTS if name != "p_adjusted"]
     rows: list[Row] = []
-    for name in names[1:]:
-        one, first = corpora[name].blocks, corpora[names[0]].blocks
-        keys = {"corpus": name, "baseline": names[0]}
+    for corpus, other in others:
+        pair = (other.blocks, first.blocks)
         for i, emotion in enumerate(terms.emotions):
-            rates = [log_rate(part.emotions[:, i], part.units) for part in (one, first)]
-            rows.append({**keys, "emotion": emotion, "axis": "", "group": "", **_contrast(rates, level)})
+            links = {("", ""): [log_rate(part.emotions[:, i], part.units) for part in pair]}
             for number, group in enumerate(terms.groups):
                 axis = terms.axes.index(group.axis)
-                links = [_odds_ratio(part, i, number, axis) for part in (one, first)]
-                place = {"emotion": emotion, "axis": group.axis, "group": group.name}
-                rows.append({**keys, **place, **_contrast(links, level)})
+                links[group.axis, group.name] = [_odds_ratio(part, i, number, axis) for part in pair]
+            for place, (one, base) in links.items():
+                ratio = to_ratio(one.minus(base) if one and base else None, level=level)
+                rows.append(dict(zip(columns, (corpus, baseline, emotion, *place, *ratio), strict=True)))
     return _add_adjusted_p(pl.DataFrame(rows, schema=dict(CONTRASTS)))
 
 
@@ -301,12 +301,6 @@ def _odds_ratio(blocks: BlockCounts, emotion: int, group: int, axis: int) -> Log
     return log_odds_ratio(
         blocks.flags[:, emotion, group], blocks.groups[:, group], base[:, emotion], base_units
     )
-
-
-def _contrast(links: Sequence[LogRatio | None], level: float) -> Row:
-    one, first = links
-    estimate = to_ratio(one.minus(first) if one and first else None, level=level)
-    return dict(zip(("ratio", "low", "high", "p", "null_reason"), estimate, strict=True))
 
 
 def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:
