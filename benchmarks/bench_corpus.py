@@ -28,9 +28,8 @@ import numpy as np
 from harness import SHARED, Turns, Way, gate, parser, result, take_turns, write
 from numpy.typing import NDArray
 
-from evenhand.corpus.counts import BlockCounts
+from evenhand.corpus.scanner import BlockCounts, Scanner
 from evenhand.corpus.scanner import CountingConfig as Counting
-from evenhand.corpus.scanner import Scanner
 from evenhand.corpus.shards import CorpusShard, ScanTask, count_shard, run_local
 from evenhand.corpus.term_lists import TermList, builtin_terms, load_terms, split_term
 from evenhand.corpus.term_matcher import build_vocabulary

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.corpus.reading import records
 
 from evenhand.corpus import readers
-from evenhand.corpus.row_readers import CsvRows
+from evenhand.corpus.record_readers import CsvRows
 
 OPEN = "opens a quote that is not closed, or not as in CSV; the line is read without quoting"
 

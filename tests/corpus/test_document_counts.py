@@ -11,8 +11,7 @@ from tests.corpus.lists import SMALL
 from tests.corpus.test_scan_kernel import BUILT, LISTS, WORDS, check, pieces, quick, text
 from tests.oracles.corpus_counts import count
 
-from evenhand.corpus.counts import BlockLayout
-from evenhand.corpus.scanner import BLOCKS, CountingConfig, Scanner, block_rows
+from evenhand.corpus.scanner import BLOCKS, BlockLayout, CountingConfig, Scanner, block_rows
 
 MANY = 1 << 12
 """Blocks enough that few documents share one."""

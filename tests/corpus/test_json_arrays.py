@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.corpus.reading import TEXTS, records
 
 from evenhand.corpus import readers
-from evenhand.corpus.row_readers import JsonElements
+from evenhand.corpus.record_readers import JsonElements
 
 
 def test_an_array_is_read_element_by_element(tmp_path):

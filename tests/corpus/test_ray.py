@@ -25,7 +25,7 @@ def _busy_worker(mark):
     """A worker of our own run that is counting a shard: known by a mark in its environment."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            is_busy = (folder / "cmdline").read_bytes().startswith(b"ray::_count_as_arrow")
+            is_busy = (folder / "cmdline").read_bytes().startswith(b"ray::_count_in_folder")
             if is_busy and mark.encode() in (folder / "environ").read_bytes():
                 return int(folder.name)
         except OSError:

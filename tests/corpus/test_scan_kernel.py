@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from tests.corpus.lists import SMALL, wide
 from tests.oracles.corpus_counts import count
 
-from evenhand.corpus.counts import BlockLayout
-from evenhand.corpus.scan_kernel import PADDING
-from evenhand.corpus.scanner import CountingConfig, Scanner
+from evenhand.corpus.scan_kernel import PADDING, is_dense
+from evenhand.corpus.scanner import BlockLayout, CountingConfig, Scanner
 from evenhand.corpus.term_matcher import build_vocabulary
-from evenhand.corpus.unit_counts import is_dense
 
 WIDE = wide()
 LISTS = {"dense": SMALL, "sparse": WIDE}

@@ -7,7 +7,7 @@ import pytest
 from tests.corpus.reading import records
 
 from evenhand.corpus import readers
-from evenhand.corpus.text_blocks import plain_text
+from evenhand.corpus.record_readers import plain_text
 
 BAD_XML = "a page is not XML"
 

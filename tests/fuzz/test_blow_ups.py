@@ -12,7 +12,7 @@ from evenhand.collection.build import compile_term, cut_prompt, find_subject, is
 from evenhand.collection.page_streams import SourcePage, linked_titles, page_categories
 from evenhand.collection.page_streams import plain_text as page_text
 from evenhand.core.records import Mention
-from evenhand.corpus.text_blocks import plain_text
+from evenhand.corpus.record_readers import plain_text
 from evenhand.metrics.sentiment import Sentiment
 from evenhand.report.wording import escape_markdown, show_control_characters
 from evenhand.suites.pairs.crows import pair_variants

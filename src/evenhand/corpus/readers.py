@@ -11,38 +11,34 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
 from evenhand.core.files import max_decompressed_size
-from evenhand.corpus.row_readers import (
+from evenhand.corpus.record_readers import (
     RECORD_SIZE,
     CsvRows,
     JsonElements,
     JsonValue,
-    holds_json_lines,
-    read_json_lines,
-)
-from evenhand.corpus.text_blocks import (
-    BLOCK,
-    ByteBlock,
     RecordText,
-    Report,
-    fill_blocks,
-    join_texts,
+    holds_json_lines,
     read_dump_articles,
-    read_pieces,
+    read_json_lines,
 )
 from evenhand.store.parquet import Page, check_parquet, scan_parquet
 from evenhand.store.table_files import PARQUET_ERRORS, first_error_line, text_sizes, to_text_table
 from evenhand.store.text_sources import READ_ERRORS, Format, ReadProblem, TextSource, open_source
 
+BLOCK = 1 << 20
+"""Bytes that readers pass on at a time."""
+_RECORD_END = b"\xff"
 TEXT_COLUMNS = ("text", "content", "tweet", "tweets", "sentence", "sentences", "document", "body", "article")
 """Columns that may hold the text if none is named: the first one present is used, ignoring case."""
 LONGEST_RECORD = 1 << 26
@@ -53,6 +49,18 @@ _MOST_ROWS, _SLICE_BYTES = 1 << 16, 1 << 23
 """Rows of Parquet, and bytes of their texts, that are read at a time."""
 _EMPTY_LINE = re.compile(rb"\n[ \t\r]*\n")
 _BOM = b"\xef\xbb\xbf"
+
+Report = Callable[[ReadProblem], None]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ByteBlock(NamedTuple):
+    """Some bytes of a source: running text, or whole records, each ended by byte 0xFF."""
+
+    data: bytes
+    places: Sequence[int] = ()
+    """Where each record begins: its byte in the unpacked file, or in Parquet its row number from 0."""
 
 
 class ColumnError(Exception):
@@ -111,7 +119,7 @@ def read_blocks(
         try:
             if source.format != "text":
                 records = _RECORDS[source.format](unpacked, reading)
-                yield from map(join_texts, fill_blocks(records, lambda text: len(text.text) + RECORD_SIZE))
+                yield from map(join_texts, fill_blocks(records, lambda record: len(record[1]) + RECORD_SIZE))
             else:
                 yield from _read_text(unpacked, reading)
         except READ_ERRORS as error:
@@ -121,6 +129,52 @@ def read_blocks(
             reading.note(place, f"reading failed: {error or type(error).__name__}; counted up to here")
         except ColumnError as error:
             reading.note(0, f"{error}; not counted")
+
+
+def join_texts(texts: Sequence[RecordText]) -> ByteBlock:
+    """The texts as one block."""
+    data = b"".join(_encode(text) + _RECORD_END for _, text in texts)
+    return ByteBlock(data, [place for place, _ in texts])
+
+
+def read_pieces(file: BinaryIO, span: tuple[int, int] | None = None) -> Iterator[bytes]:
+    """The bytes of a file, or of a range of it, in pieces."""
+    if span is None:
+        # `read` would discard what it has gathered when a packed file turns out to be truncated.
+        read = partial(getattr(file, "read1", file.read), BLOCK)
+        yield from map(b"".join, fill_blocks(iter(read, b""), len))
+        return
+    file.seek(span[0])
+    left = span[1] - span[0]
+    while left > 0 and (block := file.read(min(BLOCK, left))):
+        left -= len(block)
+        yield block
+
+
+def fill_blocks(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Blocks of items of about a mebibyte; items before an error are yielded before it is raised."""
+    block, size = list[Item](), 0
+    try:
+        for item in items:
+            block.append(item)
+            size += size_of(item)
+            if size >= BLOCK:
+                yield block
+                block, size = [], 0
+    except READ_ERRORS:
+        if block:
+            yield block
+        raise
+    if block:
+        yield block
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, from damaged JSON; a question mark would end a sentence.
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
 
 
 def _read_text(file: BinaryIO, reading: _Reading) -> Iterator[ByteBlock]:
@@ -168,15 +222,15 @@ def has_empty_lines(data: bytes) -> bool:
     return _EMPTY_LINE.search(data.strip()) is not None
 
 
-def holds_lines(source: TextSource) -> bool:
-    """Whether a JSON source has one value per line, so that it can be cut at line ends."""
+def peek(source: TextSource, look: Callable[[BinaryIO], Result], *, default: Result) -> Result:
+    """What is learned from a source before it is read; the default if it cannot be opened or read."""
     try:
         file, raw = open_source(source)
         with raw, file:
-            return holds_json_lines(file.read(BLOCK))
+            return look(file)
     except READ_ERRORS:
         # The reader meets the same error and reports it.
-        return True
+        return default
 
 
 def _read_json(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
@@ -193,7 +247,7 @@ def _read_json(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
         if isinstance(value, dict) and (name := reading.find_column(list(value))) is not None:
             value = value[name]
         if isinstance(value, str):
-            yield RecordText(place, value)
+            yield place, value
         else:
             reading.note(place, error or f"a {'line' if is_lines else 'value'} has no text; not counted")
 
@@ -207,7 +261,7 @@ def _read_csv(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
         number = header.index(reading.require_column(header))
         for row in rows:
             if number < len(row):
-                yield RecordText(reader.place, row[number])
+                yield reader.place, row[number]
             elif row:
                 reading.note(reader.place, f"line {reader.line} has no such cell; not counted")
     finally:
@@ -254,7 +308,7 @@ def _read_parquet_texts(path: str, reading: _Reading) -> Iterator[RecordText]:
                 reading.note(None, f"row {start + first} is longer than {size} MiB; not counted")
                 continue
             texts = enumerate(to_text_table(part[first:last]).to_series().to_list(), start + first)
-            yield from (RecordText(row, text) for row, text in texts if text is not None)
+            yield from (record for record in texts if record[1] is not None)
         start += rows
 
 
@@ -294,34 +348,33 @@ _RECORDS: Mapping[Format, Callable[[BinaryIO, _Reading], Iterator[RecordText]]] 
 }
 
 
-class PrefetchReader:
-    """Reads a stream in another thread, so that bytes are unpacked while earlier ones are counted."""
+def prefetch_blocks(
+    stream: Iterator[ByteBlock], *, depth: int, clock: dict[str, float]
+) -> Iterator[ByteBlock]:
+    """The stream, read in another thread, so that bytes are unpacked while earlier ones are counted.
 
-    def __init__(self, stream: Iterator[ByteBlock], *, depth: int) -> None:
-        self._stream, self._depth = stream, depth
-        self.reading, self.wait_seconds = 0.0, 0.0
+    At depth 0 it is read in this thread. The seconds of ``reading`` and ``waiting`` are added to the clock.
+    """
 
-    def __iter__(self) -> Iterator[ByteBlock]:
-        if not self._depth:
-            yield from iter(self._read_block, None)
-            return
-        pool = ThreadPoolExecutor(1, thread_name_prefix="read")
-        try:
-            jobs = deque(pool.submit(self._read_block) for _ in range(self._depth))
-            while True:
-                before = time.perf_counter()
-                block = jobs.popleft().result()
-                self.wait_seconds += time.perf_counter() - before
-                if block is None:
-                    return
-                jobs.append(pool.submit(self._read_block))
-                yield block
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _read_block(self) -> ByteBlock | None:
+    def read_block() -> ByteBlock | None:
         before = time.perf_counter()
-        try:
-            return next(self._stream, None)
-        finally:
-            self.reading += time.perf_counter() - before
+        block = next(stream, None)
+        clock["reading"] += time.perf_counter() - before
+        return block
+
+    if not depth:
+        yield from iter(read_block, None)
+        return
+    pool = ThreadPoolExecutor(1, thread_name_prefix="read")
+    try:
+        jobs = deque(pool.submit(read_block) for _ in range(depth))
+        while True:
+            before = time.perf_counter()
+            block = jobs.popleft().result()
+            clock["waiting"] += time.perf_counter() - before
+            if block is None:
+                return
+            jobs.append(pool.submit(read_block))
+            yield block
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.corpus.counts import BlockCounts
+from evenhand.corpus.scanner import BlockCounts
 from evenhand.corpus.term_lists import NONE, TermList
 from evenhand.corpus.term_matcher import I64
-from evenhand.corpus.tokenisation import CountingMode
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.intervals import wilson_interval
 from evenhand.stats.quantiles import t_quantile, t_two_sided
@@ -191,7 +190,7 @@ def occurrence_table(
 
 
 def cooccurrence_table(
-    corpora: Mapping[str, CorpusCounts], terms: TermList, *, counting: CountingMode, level: float = 0.95
+    corpora: Mapping[str, CorpusCounts], terms: TermList, *, is_distinct: bool, level: float = 0.95
 ) -> pl.DataFrame:
     """Emotions with groups (Table 4), ``percent`` within a group, and the strength of each link.
 
@@ -204,7 +203,7 @@ def cooccurrence_table(
         row
         for corpus, counts in corpora.items()
         for axis in range(len(terms.axes))
-        for row in _axis_rows(corpus, counts, terms, axis, counting, level)
+        for row in _axis_rows(corpus, counts, terms, axis, is_distinct, level)
     ]
     table = pl.DataFrame(rows, schema=dict(COOCCURRENCE))
     return _add_adjusted_p(_add_percents(table, _RATE, "corpus", "axis", "group"))
@@ -218,19 +217,19 @@ def contrast_table(
     Documents in both corpora fall into the same block, so they are not treated as independent.
     ``p_adjusted`` is corrected over all contrasts of the run (Benjamini-Hochberg).
     """
-    names = list(corpora)
+    (baseline, first), *others = corpora.items()
+    columns = [name for name in CONTRASTS if name != "p_adjusted"]
     rows: list[Row] = []
-    for name in names[1:]:
-        one, first = corpora[name].blocks, corpora[names[0]].blocks
-        keys = {"corpus": name, "baseline": names[0]}
+    for corpus, other in others:
+        pair = (other.blocks, first.blocks)
         for i, emotion in enumerate(terms.emotions):
-            rates = [log_rate(part.emotions[:, i], part.units) for part in (one, first)]
-            rows.append({**keys, "emotion": emotion, "axis": "", "group": "", **_contrast(rates, level)})
+            links = {("", ""): [log_rate(part.emotions[:, i], part.units) for part in pair]}
             for number, group in enumerate(terms.groups):
                 axis = terms.axes.index(group.axis)
-                links = [_odds_ratio(part, i, number, axis) for part in (one, first)]
-                place = {"emotion": emotion, "axis": group.axis, "group": group.name}
-                rows.append({**keys, **place, **_contrast(links, level)})
+                links[group.axis, group.name] = [_odds_ratio(part, i, number, axis) for part in pair]
+            for place, (one, base) in links.items():
+                ratio = to_ratio(one.minus(base) if one and base else None, level=level)
+                rows.append(dict(zip(columns, (corpus, baseline, emotion, *place, *ratio), strict=True)))
     return _add_adjusted_p(pl.DataFrame(rows, schema=dict(CONTRASTS)))
 
 
@@ -254,7 +253,7 @@ def sample_table(
 
 
 def _axis_rows(
-    corpus: str, counts: CorpusCounts, terms: TermList, axis: int, counting: CountingMode, level: float
+    corpus: str, counts: CorpusCounts, terms: TermList, axis: int, is_distinct: bool, level: float
 ) -> Iterable[Row]:
     blocks, documents = counts
     name, units = terms.axes[axis], blocks.units
@@ -264,10 +263,9 @@ def _axis_rows(
         both, size = blocks.flags[:, :, number], blocks.groups[:, number]
         if is_base:
             both, size = _baseline(blocks, axis)
-        is_distinct = counting == "distinct" and not is_base
-        shown = blocks.distinct[:, :, number] if is_distinct else both
+        shown = blocks.distinct[:, :, number] if is_distinct and not is_base else both
         for i, emotion in enumerate(terms.emotions):
-            if is_distinct and shown[:, i].any():
+            if shown is not both and shown[:, i].any():
                 # There may be more distinct terms than units, so their count is not a share.
                 rate = to_ratio(log_rate(shown[:, i], units), level=level)
             else:
@@ -303,12 +301,6 @@ def _odds_ratio(blocks: BlockCounts, emotion: int, group: int, axis: int) -> Log
     return log_odds_ratio(
         blocks.flags[:, emotion, group], blocks.groups[:, group], base[:, emotion], base_units
     )
-
-
-def _contrast(links: Sequence[LogRatio | None], level: float) -> Row:
-    one, first = links
-    estimate = to_ratio(one.minus(first) if one and first else None, level=level)
-    return dict(zip(("ratio", "low", "high", "p", "null_reason"), estimate, strict=True))
 
 
 def _add_adjusted_p(table: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from typing import Unpack
 
 import polars as pl
 
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run
 from evenhand.core.digests import Json
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
@@ -39,11 +39,10 @@ from evenhand.corpus.shards import (
     run_ray,
 )
 from evenhand.corpus.term_lists import builtin_terms, find_unmatchable, load_terms
-from evenhand.corpus.tokenisation import ClusterUnit, CountingMode
-from evenhand.report.render_run import render
+from evenhand.corpus.tokenisation import ClusterUnit
 from evenhand.report.wording import format_count
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.text_sources import ReadProblem, TextSource, find_sources
 
 STAGE = "count"
@@ -62,14 +61,13 @@ _CLUSTERS: Mapping[ClusterUnit | None, str] = {
 class CorpusScan:
     """A scan that is ready to run: inputs found, terms read, nothing counted yet."""
 
-    sources: tuple[TextSource, ...]
-    shards: tuple[CorpusShard, ...]
+    sources: Sequence[TextSource]
+    shards: Sequence[CorpusShard]
     task: ScanTask
-    counting: CountingMode
     options: CorpusOptions
-    problems: tuple[ReadProblem, ...]
+    problems: Sequence[ReadProblem]
     """Problems found before counting: in the paths and in the term files."""
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     identity: Mapping[str, Json]
     folder: Path
 
@@ -78,20 +76,24 @@ class CorpusScan:
         """The number of shards counted in parallel."""
         return self.options["workers"] or os.cpu_count() or 1
 
+    @property
+    def name(self) -> str:
+        """The names of the corpora."""
+        return ", ".join(dict.fromkeys(source.corpus for source in self.sources))
+
     def plan(self) -> RunPlan:
         """A summary of the run, to show before it starts."""
         size = sum(source.size for source in self.sources)
         emotions, groups = self.task.terms.size
-        corpora = dict.fromkeys(source.corpus for source in self.sources)
         way = self.task.config
         return RunPlan(
-            title=f"corpus {', '.join(corpora)}",
+            title=f"corpus {self.name}",
             lines=(
                 f"inputs  {format_count(len(self.sources), 'file')}, {_bytes(size)} as stored, "
                 f"{format_count(len(self.shards), 'shard')}",
                 f"terms   {emotions:,} for {format_count(len(self.task.terms.emotions), 'emotion')}, "
                 f"{groups:,} for {format_count(len(self.task.terms.groups), 'group')}",
-                f"count   {self.counting}, a unit is a {way.unit}, rule {way.rule}",
+                f"count   {self.identity['counting']}, a unit is a {way.unit}, rule {way.rule}",
                 f"cluster {_CLUSTERS[self.task.cluster]}",
                 f"engine  {self.options['engine']}, {format_count(self.workers, 'worker')}; plain text takes "
                 f"about {max(1, round(size / 4e8 / self.workers)):,} s",
@@ -102,7 +104,20 @@ class CorpusScan:
     def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
         """Count the remaining shards, then write tables and report."""
         with RunFolder(self.folder, identity=self.identity, fresh=self.options["fresh"]) as folder:
-            self._begin(folder)
+            folder.manifest.update(
+                command=self.options["command"] or "evenhand corpus",
+                name=self.name,
+                config={"counting": self.identity["counting"], "level": self.options["level"]},
+                execution={
+                    "engine": self.options["engine"],
+                    "workers": self.workers,
+                    "address": self.options["address"],
+                },
+                shards=[[shard.key, shard.source.path, shard.start, shard.stop] for shard in self.shards],
+                warnings=list(self.notes),
+                ended=None,
+            )
+            folder.save_manifest()
             with run_stage(folder, STAGE) as record:
                 started = time.perf_counter()
                 self._count(folder, progress)
@@ -110,37 +125,17 @@ class CorpusScan:
                 record.update(describe_speed(totals.values(), time.perf_counter() - started))
                 record.update(items=len(self.shards), failed=problems.height)
             self._write(folder, totals, problems)
-            folder.manifest["ended"] = utc_timestamp()
-            folder.save_manifest()
-            render(folder.run(), ("html", "json", "md"))
-            return folder.run()
-
-    def _begin(self, folder: RunFolder) -> None:
-        corpora = dict.fromkeys(source.corpus for source in self.sources)
-        folder.manifest.update(
-            command=self.options["command"] or "evenhand corpus",
-            name=", ".join(corpora),
-            config={"counting": self.counting, "level": self.options["level"]},
-            execution={
-                "engine": self.options["engine"],
-                "workers": self.workers,
-                "address": self.options["address"],
-            },
-            shards=[[shard.key, shard.source.path, shard.start, shard.stop] for shard in self.shards],
-            warnings=list(self.notes),
-            ended=None,
-        )
-        folder.save_manifest()
+            return finish_run(folder, ("html", "json", "md"))
 
     def _count(self, folder: RunFolder, progress: Progress) -> None:
         left = [shard for shard in self.shards if not folder.has_shard(TABLES[-1], shard.key)]
         total = sum(shard.size for shard in self.shards)
-        if left and self.options["engine"] == "local":
+        is_ray = self.options["engine"] == "ray"
+        if left and not is_ray:
             with progress.step("compiling the counter (once per installation)", None):
                 compile_kernel(self.task.vocabulary(), self.task.config)
         with progress.step("counting", max(1, total >> 20)) as advance:
             advance((total - sum(shard.size for shard in left)) >> 20)
-            is_ray = self.options["engine"] == "ray"
             run = partial(run_ray, address=self.options["address"]) if is_ray else run_local
             for shard, tables in run(left, self.task, workers=self.workers) if left else ():
                 for name in TABLES:
@@ -157,13 +152,13 @@ class CorpusScan:
         return totals, pl.concat(problems)
 
     def _write(self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: pl.DataFrame) -> None:
-        terms, level = self.task.terms, self.options["level"]
+        terms, level, is_distinct = self.task.terms, self.options["level"], self.task.config.is_distinct
         corpora = {
             name: CorpusCounts(self.task.layout.split(total.blocks), total.documents.total())
             for name, total in totals.items()
         }
         folder.write("occurrence", occurrence_table(corpora, terms, level=level))
-        folder.write("cooccurrence", cooccurrence_table(corpora, terms, counting=self.counting, level=level))
+        folder.write("cooccurrence", cooccurrence_table(corpora, terms, is_distinct=is_distinct, level=level))
         folder.write("contrasts", contrast_table(corpora, terms, level=level))
         samples = {name: total.samples for name, total in totals.items()}
         row_files = {escape_surrogates(one.path) for one in self.sources if one.format == "parquet"}
@@ -196,55 +191,47 @@ def prepare(paths: Path | str | Sequence[Path | str], **options: Unpack[CorpusOp
     counting = options["counting"] or ("distinct" if is_paper else "flag")
     # The paper counted whole rows of tables, and sentences of running text.
     has_rows = all(source.format in ("csv", "tsv", "jsonl", "parquet") for source in sources)
-    unit = options["unit"] or ("document" if is_paper and has_rows else "sentence")
-    cluster, seed = options["cluster"], options["seed"]
     way = CountingConfig(
-        unit=unit,
+        unit=options["unit"] or ("document" if is_paper and has_rows else "sentence"),
         rule="paper" if is_paper else "words",
         is_distinct=counting == "distinct",
         samples=options["samples"],
     )
-    unmatchable = find_unmatchable(terms, way.rule)
     identity: dict[str, Json] = {
         "command": "corpus",
         "inputs": [source.identity() for source in sources],
         "terms": terms.identity(),
         "counter": COUNTER,
         "unit": way.unit,
-        "cluster": cluster,
+        "cluster": options["cluster"],
         "rule": way.rule,
         "counting": counting,
         "samples": way.samples,
-        "seed": seed,
+        "seed": options["seed"],
         "text": options["text"],
     }
-    name = next(iter(dict.fromkeys(source.corpus for source in sources)))
-    out = options["out"]
     # The paper's list is used as published, with its terms of two groups.
-    term_problems = () if is_paper else terms.problems
     notes = [str(problem) for problem in terms.problems] if is_paper else []
-    if unmatchable:
+    if unmatchable := find_unmatchable(terms, way.rule):
         problem = f"{format_count(len(unmatchable), 'term')} cannot be found under the rule {way.rule!r}"
         notes.append(f"{problem}, such as {unmatchable[0]!r}")
+    out = options["out"]
     return CorpusScan(
-        sources=tuple(sources),
-        shards=tuple(plan_shards(sources, way)),
-        task=ScanTask(terms, way, options["text"], seed, cluster),
-        counting=counting,
+        sources=sources,
+        shards=plan_shards(sources, way),
+        task=ScanTask(terms, way, options["text"], options["seed"], options["cluster"]),
         options=options,
-        problems=(*missing, *term_problems),
-        notes=tuple(notes),
+        problems=missing if is_paper else [*missing, *terms.problems],
+        notes=notes,
         identity=identity,
-        folder=Path(out) if out else default_folder("corpus", name, identity),
+        folder=Path(out) if out else default_folder("corpus", sources[0].corpus, identity),
     )
 
 
 def _facts(total: CorpusTotal) -> dict[str, Json]:
     values = total.values
     return {
-        "units": values["units"],
-        "words": values["words"],
-        "bytes": values["bytes"],
+        **{name: values[name] for name in ("units", "words", "bytes")},
         "files": len(total.files),
         "units_without_group": values["units"] - values[WITH_GROUP],
         "documents": dict(total.documents),

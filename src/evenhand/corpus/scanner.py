@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections import deque
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from evenhand.corpus import counts, letters, scan_kernel, unit_counts
-from evenhand.corpus.counts import BlockLayout, UnitCounts
-from evenhand.corpus.term_matcher import Bytes, TermVocabulary
+from evenhand.corpus import letters, scan_kernel
+from evenhand.corpus.term_matcher import I64, U64, Bytes, TermVocabulary
 from evenhand.corpus.tokenisation import PAPER_DELETED, PAPER_STOP, RECORD_END, CountingUnit, WordRule
 from evenhand.store.atomic_writes import write_text
 
@@ -26,12 +26,9 @@ BLOCKS = 1024
 """Blocks of documents: the relative error of an interval's width is about 2 % (1 / sqrt(2 x 1023))."""
 _BLOCK_CELLS, _FEWEST_BLOCKS = 1 << 21, 32
 """Maximum cells of all blocks (16 MiB): with thousands of groups there are fewer blocks."""
-_DOCUMENTS_NOTED = 4096
-"""Documents moved into blocks at a time."""
 
-_IS_DELETED = np.zeros(256, dtype=np.bool_)
-_IS_DELETED[np.frombuffer(PAPER_DELETED, dtype=np.uint8)] = True
-KERNEL_SOURCES: Final = ("letters", "scan_kernel", "term_matcher", "tokenisation", "unit_counts")
+_IS_KEPT = ~np.isin(np.arange(256), list(PAPER_DELETED))
+KERNEL_SOURCES: Final = ("letters", "scan_kernel", "term_matcher", "tokenisation")
 """Every module whose code or constants end up in the compiled kernel."""
 _STAMP: Final = "evenhand-corpus.stamp"
 
@@ -66,41 +63,61 @@ class SampledText(NamedTuple):
     text: str
 
 
-class _Stretch(NamedTuple):
-    shortened: int
-    original: int
-    data: bytes
+class UnitCounts(NamedTuple):
+    """Units and words in total; occurrences of emotions and groups by block of documents."""
+
+    units: int
+    words: int
+    documents: int
+    """The documents that the units belong to."""
+    with_group: int
+    """Units that name a group."""
+    blocks: I64
+    """`BlockLayout` names the columns; their sums are the counts of the stream."""
 
 
-class OffsetMap:
-    """Deletes the paper's bytes from a file, and maps places in the rest back to the file.
+class BlockLayout(NamedTuple):
+    """The columns of a block: units, emotions, groups, pairs, axes, emotions by axis, distinct terms."""
 
-    Args:
-        start: The place of the first byte in the file.
-    """
+    emotions: int
+    groups: int
+    axes: int
 
-    def __init__(self, start: int) -> None:
-        self._stretches: deque[_Stretch] = deque()
-        self._shortened, self._original = start, start
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each field of `BlockCounts`, in the order of the columns."""
+        emotions, groups, axes = self
+        pairs = (emotions, groups)
+        return ((), (emotions,), (groups,), pairs, (axes,), (emotions, axes), pairs)
 
-    def delete_bytes(self, data: bytes) -> bytes:
-        """The bytes that remain."""
-        rest = data.translate(None, PAPER_DELETED)
-        self._stretches.append(_Stretch(self._shortened, self._original, data))
-        self._shortened, self._original = self._shortened + len(rest), self._original + len(data)
-        return rest
+    @property
+    def size(self) -> int:
+        """The number of columns."""
+        return sum(map(math.prod, self.shapes))
 
-    def forget(self, before: int) -> None:
-        """Drop the stretches before the one that holds a place; earlier places can then not be mapped."""
-        while len(self._stretches) > 1 and self._stretches[1].shortened <= before:
-            self._stretches.popleft()
+    def split(self, blocks: I64) -> BlockCounts:
+        """Split blocks, or a row that sums some of them, by what the columns count."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        parts = zip(self.shapes, np.split(blocks, ends[:-1], axis=-1), strict=True)
+        return BlockCounts(*(part.reshape((*blocks.shape[:-1], *shape)) for shape, part in parts))
 
-    def to_original(self, place: int) -> int:
-        """The place in the file of the byte at a place in the shortened text."""
-        stretch = next(part for part in reversed(self._stretches) if part.shortened <= place)
-        places = np.flatnonzero(~_IS_DELETED[np.frombuffer(stretch.data, dtype=np.uint8)])
-        within = place - stretch.shortened
-        return stretch.original + (int(places[within]) if within < places.size else len(stretch.data))
+
+class BlockCounts(NamedTuple):
+    """The counts of each block of documents, in the first dimension; a unit counts once in each field."""
+
+    units: I64
+    emotions: I64
+    """Units with each emotion."""
+    groups: I64
+    """Units with each group."""
+    flags: I64
+    """Units with the emotion and the group."""
+    axes: I64
+    """Units that name a group of the axis."""
+    emotion_axes: I64
+    """The same among units with each emotion."""
+    distinct: I64
+    """Distinct terms of the group in units with the emotion; zeros unless requested."""
 
 
 class Scanner:
@@ -135,11 +152,12 @@ class Scanner:
             # A file may be counted in several shards, which must use the same block.
             self._tally.state["document_block"] = key % self._tally.blocks.shape[0]
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}
-        self._offset_map = OffsetMap(start)
         self._places: Sequence[int] = ()
         self.first_bad_byte: int | None = None
         """The place of the first byte that is not UTF-8."""
         self._rest, self._pending, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
+        self._originals = np.array([start])
+        """Under the paper's rule: where each byte of the rest, and the next one to read, is in the file."""
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
         self._unit = scan_kernel.RECORD if is_whole else UNITS.index(way.unit)
@@ -157,10 +175,8 @@ class Scanner:
     def finish(self) -> UnitCounts:
         """The counts, after the end of the stream."""
         self._scan(self._apply_paper_rule(b"", is_last=True), is_last=True)
-        units, words, documents, with_group = (
-            int(self._tally.state[name][0]) for name in ("units", "words", "documents", "with_group")
-        )
-        return UnitCounts(units, words, documents, with_group, self._tally.blocks)
+        totals = {name: int(self._tally.state[name][0]) for name in UnitCounts._fields[:-1]}
+        return UnitCounts(**totals, blocks=self._tally.blocks)
 
     def samples(self) -> list[SampledText]:
         """The sampled texts of the cells, lowest priority first."""
@@ -181,34 +197,34 @@ class Scanner:
             return data
         data = self._pending + bytes(data)
         keep = 1 if data[-1:] in (b".", b"?", b"!") and not is_last else 0
-        self._pending = data[len(data) - keep :]
-        self._offset_map.forget(self._offset)
-        data = data[: len(data) - keep]
-        # Turn the stops of sentences into line ends before stops are deleted.
-        return self._offset_map.delete_bytes(
-            PAPER_STOP.sub(b"\n", data) if self._config.unit == "sentence" else data
-        )
+        self._pending, data = data[len(data) - keep :], data[: len(data) - keep]
+        if self._config.unit == "sentence":
+            # Turn the stops of sentences into line ends before stops are deleted.
+            data = PAPER_STOP.sub(b"\n", data)
+        rest, read = self._originals[:-1], self._originals[-1:]
+        kept = np.flatnonzero(_IS_KEPT[np.frombuffer(data, dtype=np.uint8)])
+        kept += read
+        self._originals = np.concatenate((rest, kept, read + len(data)))
+        return data.translate(None, PAPER_DELETED)
 
     def _scan(self, data: bytes | memoryview, *, is_last: bool) -> None:
         buffer = self._fill_buffer(data)
         stop = buffer.size - scan_kernel.PADDING
         begin = self._skip_begun_word(buffer, stop)
-        buffer, stop = buffer[begin:], stop - begin
-        end = stop if is_last else self._cut(buffer, stop)
+        buffer, stop, self._originals = buffer[begin:], stop - begin, self._originals[begin:]
+        if is_last:
+            buffer[stop] = _NEWLINE
+        end = stop + 1 if is_last else self._cut(buffer, stop)
         matcher, way = self._vocabulary, self._config
         here = (self._offset, self._chunk)
         if end > 0:
             mode = (self._unit, self._is_records, self._document_end, way.is_distinct, self._key)
             scan_kernel.scan_bytes(buffer, end, stop, *here, matcher, self._tally, *mode)
-        if is_last:
-            unit_counts.end_file(
-                buffer, matcher, self._tally, self._unit, way.is_distinct, end, *here, self._key
-            )
         if self.first_bad_byte is None and self.bad_bytes:
-            self.first_bad_byte = self._in_file(int(self._tally.state["first_bad"][0]))
+            self.first_bad_byte = self._in_file(int(self._tally.state["first_bad"][0]) - self._offset)
         if way.samples:
             self._keep_texts(buffer)
-        self._rest = buffer[end:stop].tobytes()
+        self._rest, self._originals = buffer[end:stop].tobytes(), self._originals[end:]
         self._offset, self._chunk = self._offset + end, self._chunk + 1
 
     def _fill_buffer(self, data: bytes | memoryview) -> Bytes:
@@ -261,31 +277,74 @@ class Scanner:
         if self._places:
             # Records are never cut, so all records before this one are in the data.
             return self._places[int(np.count_nonzero(data[:begin] == RECORD_END))]
-        return self._in_file(self._offset + begin)
+        return self._in_file(begin)
 
     def _in_file(self, place: int) -> int:
-        return place if self._config.rule == "words" else self._offset_map.to_original(place)
+        return self._offset + place if self._config.rule == "words" else int(self._originals[place])
 
 
-def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -> counts.KernelTally:
+_STATE = (
+    "mask unit hits has_words at_line_start units words with_group bad_bytes first_bad unit_start unit_first "
+    "extra documents document_key document_units document_block noted punctuation"
+)
+STATE = np.dtype([(name, np.int64) for name in _STATE.split()])
+"""The state that the kernel carries from one stretch of bytes to the next."""
+
+
+class KernelTally(NamedTuple):
+    """The arrays that the kernel writes, carried from one stretch of bytes to the next."""
+
+    state: npt.NDArray[np.void]
+    """One record of `STATE`."""
+    hits: I64
+    """The distinct terms of the unit."""
+    term_seen: I64
+    category_seen: I64
+    priority: U64
+    """The lowest priorities of each cell: a sample independent of the order of work."""
+    sample: I64
+    """For each sample: chunk number, first and last byte."""
+    blocks: I64
+    """Counts by block of documents. `BlockLayout` names the columns."""
+    noted: U64
+    """Entries of the document, not yet added to its block: sets of categories, or columns."""
+    edges: I64
+    """The starts and ends of the words of a stretch, alternating: places in the data, as all that follow."""
+    bounds: I64
+    """The ends of its units."""
+    words_before: I64
+    """Words before each of the bounds."""
+    chosen: npt.NDArray[np.int32]
+    """The words that may be terms."""
+    high_blocks: I64
+    """Which blocks of 64 bytes hold non-ASCII bytes."""
+    scratch: Bytes
+    """A folded word."""
+
+
+def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -> KernelTally:
     """An empty tally."""
     emotions, groups, axes = (int(size) for size in vocabulary.sizes[:3])
     pairs = emotions * (groups + 1)
     width = BlockLayout(emotions, groups, axes).size
-    state = np.zeros(1, dtype=counts.STATE)
+    state = np.zeros(1, dtype=STATE)
     state["unit"], state["at_line_start"], state["unit_start"], state["document_block"] = 1, 1, start, -1
-    terms = vocabulary.term_bits.size
-    return counts.KernelTally(
+    terms, stretch = vocabulary.term_bits.size, scan_kernel.STRETCH
+    return KernelTally(
         state=state,
         hits=np.zeros(terms + 1, dtype=np.int64),
         term_seen=np.zeros(terms + 1, dtype=np.int64),
         category_seen=np.zeros(emotions + groups + axes, dtype=np.int64),
         priority=np.full((pairs, way.samples), _NO_PRIORITY, dtype=np.uint64),
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
-        worst=np.full(pairs, _NO_PRIORITY, dtype=np.uint64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
-        noted=np.zeros(3 * unit_counts.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
-        ended=np.zeros((_DOCUMENTS_NOTED, 4), dtype=np.int64),
+        noted=np.zeros(2 * scan_kernel.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
+        edges=np.empty(stretch + 64, dtype=np.int64),
+        bounds=np.empty(stretch + 2, dtype=np.int64),
+        words_before=np.empty(stretch + 2, dtype=np.int64),
+        chosen=np.empty(stretch + 2, dtype=np.int32),
+        high_blocks=np.zeros(stretch // 64 + 1, dtype=np.int64),
+        scratch=np.zeros(int(vocabulary.sizes[3]) + 16, dtype=np.uint8),
     )
 
 

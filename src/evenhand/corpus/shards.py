@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 
 from evenhand.core.ray_cluster import check_nodes, connect_cluster, enter_folder
 from evenhand.core.seeds import derive_seed
-from evenhand.corpus.counts import BlockLayout
 from evenhand.corpus.readers import (
-    PrefetchReader,
+    BLOCK,
+    ByteBlock,
     find_document_start,
     find_line_start,
     has_empty_lines,
-    holds_lines,
+    peek,
+    prefetch_blocks,
     read_blocks,
 )
-from evenhand.corpus.scanner import DOCUMENT_ENDS, CountingConfig, DocumentEnd, Scanner, block_rows
+from evenhand.corpus.record_readers import holds_json_lines
+from evenhand.corpus.scanner import (
+    DOCUMENT_ENDS,
+    BlockLayout,
+    CountingConfig,
+    DocumentEnd,
+    Scanner,
+    block_rows,
+)
 from evenhand.corpus.term_lists import TermList
 from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
-from evenhand.corpus.text_blocks import BLOCK, ByteBlock
 from evenhand.corpus.tokenisation import ClusterUnit
 from evenhand.store.schemas import PROBLEMS
-from evenhand.store.text_sources import READ_ERRORS, ReadProblem, TextSource, open_source
+from evenhand.store.text_sources import ReadProblem, TextSource
 
 _LISTED = 100
 SHARD_BYTES = 64 << 20
@@ -113,45 +120,39 @@ def _can_be_cut(source: TextSource, way: CountingConfig) -> bool:
     if source.format == "text":
         # A document of running text may span any number of lines.
         return way.unit != "document"
-    return source.format == "jsonl" and holds_lines(source)
+    # An array, or an object over several lines, cannot be cut at line ends.
+    return source.format == "jsonl" and peek(
+        source, lambda file: holds_json_lines(file.read(BLOCK)), default=True
+    )
 
 
+@dataclass(slots=True)
 class ShardProblems:
-    """The problems of a file: the first ones, and the number of further ones."""
+    """The problems of a file: the first hundred, and the number of further ones."""
 
-    def __init__(self, file: str) -> None:
-        self._file, self._first, self._more = file, list[ReadProblem](), 0
+    first: list[ReadProblem] = field(default_factory=list)
+    more: int = 0
 
     def add(self, problem: ReadProblem) -> None:
         """Add a problem."""
-        if len(self._first) < _LISTED:
-            self._first.append(problem)
+        if len(self.first) < _LISTED:
+            self.first.append(problem)
         else:
-            self._more += 1
-
-    def to_tuple(self) -> tuple[ReadProblem, ...]:
-        """The problems, at most a hundred and one."""
-        if not self._more:
-            return tuple(self._first)
-        return (*self._first, ReadProblem(self._file, None, f"{self._more:,} more problems in this file"))
-
-
-class ScanStopped(Exception):
-    """Counting stopped because the run is ending."""
+            self.more += 1
 
 
 def count_shard(
     shard: CorpusShard, task: ScanTask, vocabulary: TermVocabulary, stop: threading.Event | None = None
-) -> dict[str, pl.DataFrame]:
-    """The counts of a shard, with its samples and problems: a table for each of `TABLES`."""
-    source, problems = shard.source, ShardProblems(shard.source.path)
+) -> ShardTables:
+    """The counts of a shard, with its samples and problems."""
+    source, problems = shard.source, ShardProblems()
     key = derive_seed(task.seed, "sample", source.corpus, source.path)
     ending = _document_end(shard, task)
     span = _span(shard, ending or "line")
     stream = read_blocks(source, problems.add, column=task.column, span=span)
     is_cheap = source.format == "text" and not source.packing
-    feed = PrefetchReader(stream, depth=0 if is_cheap else 4)
-    pieces = iter(feed)
+    clock = dict.fromkeys(("reading", "counting", "waiting"), 0.0)
+    pieces = prefetch_blocks(stream, depth=0 if is_cheap else 4, clock=clock)
     first = next(pieces, ByteBlock(b""))
     if ending is None:
         ending = "empty line" if has_empty_lines(first.data[:BLOCK]) else "line"
@@ -159,14 +160,14 @@ def count_shard(
     scanner = Scanner(
         vocabulary, task.config, is_records=source.format != "text", key=key, start=start, document_end=ending
     )
-    total, counting = 0, 0.0
+    total = 0
     for block in chain([first], pieces):
         before = time.perf_counter()
         scanner.feed(*block)
-        counting += time.perf_counter() - before
+        clock["counting"] += time.perf_counter() - before
         total += len(block.data)
         if stop is not None and stop.is_set():
-            raise ScanStopped
+            raise CancelledError
     counts = scanner.finish()
     if scanner.first_bad_byte is not None:
         where = " of the unpacked text" if source.packing else ""
@@ -174,6 +175,9 @@ def count_shard(
         if scanner.bad_bytes == 1:
             reason = f"1 byte{where} is not UTF-8; it separates words"
         problems.add(ReadProblem(source.path, scanner.first_bad_byte, reason))
+    if problems.more:
+        rest = f"{problems.more:,} more problems in this file"
+        problems.first.append(ReadProblem(source.path, None, rest))
     single = {
         "units": counts.units,
         "words": counts.words,
@@ -181,9 +185,7 @@ def count_shard(
         WITH_GROUP: counts.with_group,
         "bytes": total,
         "document_end": DOCUMENT_ENDS.index(ending),
-        "clock.reading": int(feed.reading * 1e6),
-        "clock.counting": int(counting * 1e6),
-        "clock.waiting": int(feed.wait_seconds * 1e6),
+        **{f"clock.{name}": int(seconds * 1e6) for name, seconds in clock.items()},
     }
     file = escape_surrogates(source.path)
     samples = [(one.cell, one.priority, one.place, file, one.text) for one in scanner.samples()]
@@ -194,7 +196,7 @@ def count_shard(
         "value": counts.blocks[places, columns],
     }
     return {
-        "problems": problem_table(problems.to_tuple()),
+        "problems": problem_table(problems.first),
         "samples": pl.DataFrame(samples, schema=_SAMPLE_SCHEMA, orient="row"),
         "blocks": pl.DataFrame(blocks),
         "counts": pl.DataFrame(list(single.items()), schema=_COUNT_SCHEMA, orient="row"),
@@ -224,34 +226,29 @@ def _document_end(shard: CorpusShard, task: ScanTask) -> DocumentEnd | None:
         return "empty line"
     if shard.stop is None:
         return None
-    try:
-        file, _ = open_source(shard.source)
-        with file:
-            return "empty line" if has_empty_lines(file.read(BLOCK)) else "line"
-    except READ_ERRORS:
-        return "line"
+    is_cut = peek(shard.source, lambda file: has_empty_lines(file.read(BLOCK)), default=False)
+    return "empty line" if is_cut else "line"
 
 
 def _span(shard: CorpusShard, ending: DocumentEnd) -> tuple[int, int] | None:
     """The range of a shard, moved to the starts of documents or lines."""
     if shard.stop is None:
         return None
+    start, stop = shard.start, shard.stop
     find_start = find_document_start if ending == "empty line" else find_line_start
-    try:
-        file, _ = open_source(shard.source)
-        with file:
-            return find_start(file, shard.start), find_start(file, shard.stop)
-    except READ_ERRORS:
-        # The reader meets the same error and reports it.
-        return (shard.start, shard.stop)
+    return peek(
+        shard.source, lambda file: (find_start(file, start), find_start(file, stop)), default=(start, stop)
+    )
 
 
 _RETRIES = 3
-Counted = TypeVar("Counted")
-CountedShard: TypeAlias = tuple[CorpusShard, Mapping[str, pl.DataFrame]]
+ShardTables: TypeAlias = Mapping[str, pl.DataFrame]
+"""A table for each of `TABLES`."""
 
 
-def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) -> Iterator[CountedShard]:
+def run_local(
+    shards: Sequence[CorpusShard], task: ScanTask, *, workers: int
+) -> Iterator[tuple[CorpusShard, ShardTables]]:
     """Each shard with its counts, as it finishes, on this machine."""
     vocabulary, stop = task.vocabulary(), threading.Event()
     with ThreadPoolExecutor(workers, thread_name_prefix="count") as pool:
@@ -269,23 +266,23 @@ def run_local(shards: Sequence[CorpusShard], task: ScanTask, *, workers: int) ->
 
 def run_ray(
     shards: Sequence[CorpusShard], task: ScanTask, *, workers: int, address: str | None
-) -> Iterator[CountedShard]:
+) -> Iterator[tuple[CorpusShard, ShardTables]]:
     """The same on a Ray cluster, by address or started here; a shard whose worker dies is counted again."""
     with connect_cluster(address=address, cpus=workers) as ray:
         check_nodes(ray, list(dict.fromkeys(shard.source.path for shard in shards))[:100])
-        remote = ray.remote(max_retries=_RETRIES)(_count_as_arrow)
+        remote = ray.remote(max_retries=_RETRIES)(_count_in_folder)
         shared, folder = ray.put(task), str(Path.cwd())
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))
-        jobs = _finish_jobs(shards, lambda shard: remote.remote(shard, shared, folder).future(), limit=limit)
-        for shard, written in jobs:
-            yield shard, {name: pl.read_ipc(io.BytesIO(data)) for name, data in written.items()}
+        yield from _finish_jobs(
+            shards, lambda shard: remote.remote(shard, shared, folder).future(), limit=limit
+        )
 
 
 def _finish_jobs(
-    shards: Iterable[CorpusShard], submit: Callable[[CorpusShard], Future[Counted]], *, limit: int
-) -> Iterator[tuple[CorpusShard, Counted]]:
+    shards: Iterable[CorpusShard], submit: Callable[[CorpusShard], Future[ShardTables]], *, limit: int
+) -> Iterator[tuple[CorpusShard, ShardTables]]:
     """Each shard with the result of its job; few are submitted at a time, since there may be a million."""
-    waiting, running = iter(shards), dict[Future[Counted], CorpusShard]()
+    waiting, running = iter(shards), dict[Future[ShardTables], CorpusShard]()
     while True:
         while len(running) < limit and (shard := next(waiting, None)) is not None:
             running[submit(shard)] = shard
@@ -295,15 +292,10 @@ def _finish_jobs(
             yield running.pop(done), done.result()
 
 
-def _count_as_arrow(shard: CorpusShard, task: ScanTask, folder: str) -> dict[str, bytes]:
-    """The tables of a shard as Arrow bytes, counted in a Ray worker."""
+def _count_in_folder(shard: CorpusShard, task: ScanTask, folder: str) -> ShardTables:
+    """The tables of a shard, counted in a Ray worker."""
     enter_folder(folder)
-    written = {}
-    for name, table in count_shard(shard, task, task.vocabulary()).items():
-        buffer = io.BytesIO()
-        table.write_ipc(buffer)
-        written[name] = buffer.getvalue()
-    return written
+    return count_shard(shard, task, task.vocabulary())
 
 
 @dataclass(slots=True)
@@ -326,7 +318,7 @@ class CorpusTotal:
         blocks = np.zeros((block_rows(width, task.config), width), dtype=np.int64)
         return cls(blocks, pl.DataFrame(schema=_SAMPLE_SCHEMA))
 
-    def add(self, shard: CorpusShard, tables: Mapping[str, pl.DataFrame], samples: int) -> None:
+    def add(self, shard: CorpusShard, tables: ShardTables, samples: int) -> None:
         """Add the tables of a shard; each must be added once."""
         values = dict(tables["counts"].select("name", "value").iter_rows())
         self.values.update(values)

@@ -21,7 +21,6 @@ from evenhand.core.regular_files import UnfitFileError, check_regular
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-    from zstandard import ZstdDecompressionObj
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +270,7 @@ class _ZstdFrames(io.RawIOBase):
     """The bytes of zstd frames; the library's own reader would accept a truncated file as complete."""
 
     def __init__(self, raw: BinaryIO) -> None:
-        self._raw, self._library = raw, require_library("zstandard", "a zstd file")
-        self._frame: ZstdDecompressionObj | None = None
-        self._packed, self._ready = b"", memoryview(b"")
+        self._steps, self._ready = _unpack_zstd(raw), memoryview(b"")
 
     def readable(self) -> bool:
         """Always."""
@@ -281,26 +278,22 @@ class _ZstdFrames(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill the buffer from one decompression step."""
-        while not self._ready:
-            if not self._unpack():
-                return 0
         view = memoryview(buffer).cast("B")
+        self._ready = self._ready or memoryview(next(filter(None, self._steps), b""))
         size = min(len(view), len(self._ready))
-        view[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
+        view[:size], self._ready = self._ready[:size], self._ready[size:]
         return size
 
-    def _unpack(self) -> bool:
-        data = self._packed or self._raw.read(_ZSTD_STEP)
-        if not data:
-            if self._frame is not None:
-                raise EOFError("Compressed file ended before the end of its last frame")
-            return False
-        frame = self._frame or self._library.ZstdDecompressor().decompressobj()
+
+def _unpack_zstd(raw: BinaryIO) -> Iterator[bytes]:
+    library = require_library("zstandard", "a zstd file")
+    packed, frame = b"", None
+    while data := packed or raw.read(_ZSTD_STEP):
+        frame = frame or library.ZstdDecompressor().decompressobj()
         try:
-            self._ready = memoryview(frame.decompress(data))
-        except self._library.ZstdError as error:
+            yield frame.decompress(data)
+        except library.ZstdError as error:
             raise OSError(str(error)) from error
-        self._packed = frame.unused_data if frame.eof else b""
-        self._frame = None if frame.eof else frame
-        return True
+        packed, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+    if frame is not None:
+        raise EOFError("Compressed file ended before the end of its last frame")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.corpus.report.findings import FEWEST, find_links, list_caveats
+from evenhand.corpus.report.findings import FEWEST, CorpusFindings
 from evenhand.corpus.report.page import build_report
 from evenhand.corpus.scan import scan_corpus
 from evenhand.report.document import Table
@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_first_screen_is_in_plain_words(run: Run) -> None:
-    found = find_links(run)
+    found = CorpusFindings(run)
     assert found.question == "Which emotions share a sentence with which groups in news?"
     assert found.details == (
         "1,200 sentences of 300 documents were searched for words of 4 emotions and 13 groups. "
@@ -58,7 +58,7 @@ def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
     women = [f"{i} She is {'happy' if i < 19 else 'here'}." for i in range(40)]
     men = [f"{i} He is {'sad' if i % 2 else 'here'}." for i in range(200)]
     others = [f"Rain fell on {i} roofs{', happy' * (i < 3)}{', sad' * (i % 50 == 7)}." for i in range(1000)]
-    found = find_links(scanned(tmp_path, [*women, *men, *others]))
+    found = CorpusFindings(scanned(tmp_path, [*women, *men, *others]))
     clear = {link.key[1::2]: link.value("sentences") for link in found.standing("supported")}
     assert clear["joy", "female"] == FEWEST - 1
     assert [link.key[1::2] for link in found.largest] == [("sadness", "male")]
@@ -67,7 +67,7 @@ def test_a_link_on_few_sentences_is_not_put_first(tmp_path: Path) -> None:
         "the group; 1 clear link has fewer"
     )
     assert f"{found.ground}." in format_report(Run.open(tmp_path / "run"), "html")
-    found = find_links(scanned(tmp_path, [*women, *others], fresh=True))
+    found = CorpusFindings(scanned(tmp_path, [*women, *others], fresh=True))
     assert found.largest == []
     assert found.verdict.endswith(
         "larger than chance. Each of them is based on fewer than 20 sentences that contain both the "
@@ -84,7 +84,7 @@ def test_the_notice_speaks_of_the_corpus(run: Run) -> None:
 
 
 def test_the_page_says_which_clusters_were_assumed(run: Run) -> None:
-    lines = " ".join(list_caveats(run, "sentence"))
+    lines = " ".join(CorpusFindings(run).list_caveats())
     assert "Here they are 300 lines of files that have no empty line." in lines
     assert "--cluster file" in lines
 
@@ -155,7 +155,7 @@ def test_no_text_of_the_corpus_can_run(tmp_path: Path) -> None:
 )
 def test_empty_results_say_why(tmp_path: Path, texts: list[str], headline: str, why: str) -> None:
     run = scanned(tmp_path, texts)
-    found = find_links(run)
+    found = CorpusFindings(run)
     assert found.headline == headline
     assert why in found.verdict
     assert why in format_report(run, "html")
@@ -177,7 +177,7 @@ def test_corpora_stand_side_by_side(tmp_path: Path) -> None:
         keys = [cell.button["key"].split("\t")[:2] for cell in row.cells[2:4]]
         assert keys == [[corpus, "fear"], [corpus, "joy"]]
         assert [cell.text.endswith("≠") for cell in row.cells[2:4]] == [bool(sign)] * 2
-    findings = find_links(run)
+    findings = CorpusFindings(run)
     (side,) = findings.sides
     assert side.startswith("two against one: ")
     assert {link.statement[:8] for link in findings.links} == {"in one, ", "in two, "}

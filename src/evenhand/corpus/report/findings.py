@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
+from evenhand.corpus.term_lists import NONE
 from evenhand.report.manifest import format_level, read_mapping, read_number, read_text
 from evenhand.report.verdicts import ALPHA, LARGER, TableRow, TestStanding, tint
 from evenhand.report.wording import MINUS, format_count, format_name, format_number, format_percent, pluralise
@@ -18,7 +19,6 @@ FEWEST = 20
 """Minimum units with both emotion and group for a clear link to be shown on the first screen."""
 STRENGTHS = (1.5, 2.0)
 """Factors from which a clear link has the medium colour, and the full colour."""
-NONE = "(none)"
 
 Key = tuple[str, str, str, str]
 """Corpus, emotion, axis, group."""
@@ -44,8 +44,7 @@ class CorpusLink(TableRow):
     unit: str
     base_share: float | None
     """The share of the baseline's units that hold the emotion."""
-    documents: int
-    where: str = ""
+    where: str
     """The corpus, if a run has several."""
 
     @property
@@ -111,7 +110,7 @@ class CorpusLink(TableRow):
     def evidence(self) -> str:
         """The numbers behind the link."""
         seen = format_count(int(self.value("sentences") or 0), self.unit)
-        where = f"{seen} with both, {format_count(self.documents, 'document')} read"
+        where = f"{seen} with both, {format_count(int(self.value('n_clusters') or 0), 'document')} read"
         return f"odds ratio {self.interval('odds_ratio', 'low', 'high')}, {where}, adjusted p {self.p}"
 
     def interval(self, value: str, low: str, high: str, *, signed: bool = False) -> str:
@@ -121,23 +120,68 @@ class CorpusLink(TableRow):
         return shown[0] if numbers[1] is None else f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
-@dataclass(frozen=True, slots=True)
 class CorpusFindings:
     """The links of a run, and the findings from all of them."""
 
-    run: Run
-    question: str
-    details: str
-    links: list[CorpusLink]
-    unit: str
-    n_units: int
-    level: str
-    speed: str
-    """The stage that limited the scan, and the total time; empty if no scan was timed."""
-    corpora: list[str]
-    emotions: list[str]
-    sides: list[str]
-    """A sentence on each further corpus compared with the first."""
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.unit = read_text(run.manifest, "identity", "unit") or "sentence"
+        self.level = format_level(run, ("config",))
+        corpora = read_mapping(run.manifest, "corpora")
+        self.n_units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
+        self.documents: Counter[str] = Counter()
+        """The number of documents, by what ended them."""
+        for corpus in corpora:
+            ends = read_mapping(corpora, corpus, "documents")
+            self.documents.update({end: int(read_number(ends, end) or 0) for end in ends})
+        occurrence = run.table("occurrence")
+        self.corpora: list[str] = occurrence["corpus"].unique(maintain_order=True).to_list()
+        self.emotions: list[str] = occurrence["emotion"].unique(maintain_order=True).to_list()
+        self.links = self._read_links()
+
+    def _read_links(self) -> list[CorpusLink]:
+        """Every link, in the order of its table; the baselines are not links."""
+        table = self.run.table("cooccurrence")
+        base = {
+            (row["corpus"], row["emotion"], row["axis"]): row["sentences"] / row["group_sentences"]
+            for row in table.filter(pl.col("group") == NONE).iter_rows(named=True)
+            if row["group_sentences"]
+        }
+        several = table["corpus"].n_unique() > 1
+        return [
+            CorpusLink(
+                row,
+                self.unit,
+                base.get((row["corpus"], row["emotion"], row["axis"])),
+                row["corpus"] if several else "",
+            )
+            for row in table.filter(pl.col("group") != NONE).iter_rows(named=True)
+        ]
+
+    @property
+    def question(self) -> str:
+        """What the run asks."""
+        name = read_text(self.run.manifest, "name") or "the corpus"
+        return f"Which emotions share a {self.unit} with which groups in {name}?"
+
+    @property
+    def details(self) -> str:
+        """What was read, and what a link is compared with."""
+        table = self.run.table("cooccurrence")
+        groups = table.filter(pl.col("group") != NONE).select("axis", "group").unique().height
+        documents = format_count(self.documents.total(), "document")
+        words = f"{format_count(table['emotion'].n_unique(), 'emotion')} and {format_count(groups, 'group')}"
+        return (
+            f"{format_count(self.n_units, self.unit)} of {documents} were searched for words of {words}. "
+            f"Each link is compared with {self.units} that name no group of the same kind."
+        )
+
+    @property
+    def speed(self) -> str:
+        """The stage that limited the scan, and the total time; empty if no scan was timed."""
+        stage = read_mapping(self.run.manifest, "stages", "count")
+        seconds = format_number(read_number(stage, "seconds"))
+        return f"{read_text(stage, 'limited_by')} ({seconds} s in all)" if seconds else ""
 
     @property
     def units(self) -> str:
@@ -204,107 +248,47 @@ class CorpusFindings:
             return "too few documents name a group and an emotion"
         return "a group or an emotion never, or always, occurs with the other"
 
+    @property
+    def sides(self) -> list[str]:
+        """A sentence on each further corpus compared with the first."""
+        sentences, table = list[str](), self.run.table("contrasts")
+        for (corpus, first), part in table.group_by(["corpus", "baseline"], maintain_order=True):
+            tested = part.filter(pl.col("p_adjusted").is_not_null())
+            clear = tested.filter(pl.col("p_adjusted") <= ALPHA)
+            of_groups = pl.col("group") != ""
+            differ = clear.filter(of_groups).height
+            links = format_count(tested.filter(of_groups).height, "link")
+            sentence = f"{corpus} against {first}: {differ:,} of {links} differ by more than chance"
+            strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
+            if strongest.height:
+                row = strongest.row(0, named=True)
+                factor = max(row["ratio"], 1 / row["ratio"])
+                often = f"{factor:.1f} times {'as' if row['ratio'] > 1 else 'less'} often"
+                sentence += f"; a word of {format_name(row['emotion'])} occurs in its {self.units} {often}"
+            sentences.append(f"{sentence}.")
+        return sentences
 
-def read_links(run: Run, unit: str) -> list[CorpusLink]:
-    """Every link of a run, in the order of its table; the baselines are not links."""
-    table = run.table("cooccurrence")
-    base = {
-        (row["corpus"], row["emotion"], row["axis"]): row["sentences"] / row["group_sentences"]
-        for row in table.filter(pl.col("group") == NONE).iter_rows(named=True)
-        if row["group_sentences"]
-    }
-    several = table["corpus"].n_unique() > 1
-    return [
-        CorpusLink(
-            row,
-            unit,
-            base.get((row["corpus"], row["emotion"], row["axis"])),
-            row["n_clusters"],
-            row["corpus"] if several else "",
-        )
-        for row in table.filter(pl.col("group") != NONE).iter_rows(named=True)
-    ]
-
-
-def find_links(run: Run) -> CorpusFindings:
-    """The findings of a corpus run."""
-    unit = read_text(run.manifest, "identity", "unit") or "sentence"
-    corpora = read_mapping(run.manifest, "corpora")
-    units = sum(int(read_number(corpora, corpus, "units") or 0) for corpus in corpora)
-    name = read_text(run.manifest, "name") or "the corpus"
-    occurrence, counted = run.table("occurrence"), read_mapping(run.manifest, "stages", "count")
-    seconds = format_number(read_number(counted, "seconds"))
-    return CorpusFindings(
-        run=run,
-        question=f"Which emotions share a {unit} with which groups in {name}?",
-        details=_details(run, unit, units),
-        links=read_links(run, unit),
-        unit=unit,
-        n_units=units,
-        level=format_level(run, ("config",)),
-        speed=f"{read_text(counted, 'limited_by')} ({seconds} s in all)" if seconds else "",
-        corpora=occurrence["corpus"].unique(maintain_order=True).to_list(),
-        emotions=occurrence["emotion"].unique(maintain_order=True).to_list(),
-        sides=list(_sides(run, unit)),
-    )
-
-
-def list_caveats(run: Run, unit: str) -> list[str]:
-    """The limits of the run."""
-    units = pluralise(unit)
-    lines = [line.format(unit=unit, Units=units.capitalize()) for line in _ALWAYS]
-    ends = count_documents(run)
-    kinds = [f"{amount:,} {_ENDS.get(end, format_name(end))}" for end, amount in ends.items() if amount]
-    taken = f" Here they are {' and '.join(kinds)}." if kinds else ""
-    lines.append(f"Intervals assume that documents are independent of each other.{taken}")
-    if ends.get("line"):
+    def list_caveats(self) -> list[str]:
+        """The limits of the run."""
+        lines = [line.format(unit=self.unit, Units=self.units.capitalize()) for line in _ALWAYS]
+        kinds = [
+            f"{amount:,} {_ENDS.get(end, format_name(end))}"
+            for end, amount in self.documents.items()
+            if amount
+        ]
+        taken = f" Here they are {' and '.join(kinds)}." if kinds else ""
+        lines.append(f"Intervals assume that documents are independent of each other.{taken}")
+        if self.documents["line"]:
+            lines.append(
+                "In files without an empty line, each line counts as a document. If documents are longer "
+                "than a line, the intervals are too narrow: --cluster file is the conservative choice."
+            )
         lines.append(
-            "In files without an empty line, each line counts as a document. If documents are longer than "
-            "a line, the intervals are too narrow: --cluster file is the conservative choice."
+            "Exact copies of a document are counted but add no evidence; near copies count as independent."
         )
-    lines.append(
-        "Exact copies of a document are counted but add no evidence; near copies count as independent."
-    )
-    if run.table("problems").height:
-        lines.append("Some of the input was skipped or changed: see the list of problems.")
-    return lines
-
-
-def count_documents(run: Run) -> Counter[str]:
-    """The number of documents, by what ended them."""
-    amounts: Counter[str] = Counter()
-    for corpus in read_mapping(run.manifest, "corpora"):
-        documents = read_mapping(run.manifest, "corpora", corpus, "documents")
-        amounts.update({end: int(read_number(documents, end) or 0) for end in documents})
-    return amounts
-
-
-def _sides(run: Run, unit: str) -> Iterator[str]:
-    table = run.table("contrasts")
-    for (corpus, first), part in table.group_by(["corpus", "baseline"], maintain_order=True):
-        tested = part.filter(pl.col("p_adjusted").is_not_null())
-        clear = tested.filter(pl.col("p_adjusted") <= ALPHA)
-        of_groups = pl.col("group") != ""
-        differ = clear.filter(of_groups).height
-        links = format_count(tested.filter(of_groups).height, "link")
-        sentence = f"{corpus} against {first}: {differ:,} of {links} differ by more than chance"
-        strongest = clear.filter(pl.col("group") == "").sort(pl.col("ratio").log().abs(), descending=True)
-        if strongest.height:
-            row = strongest.row(0, named=True)
-            factor = max(row["ratio"], 1 / row["ratio"])
-            often = f"{factor:.1f} times {'as' if row['ratio'] > 1 else 'less'} often"
-            sentence += f"; a word of {format_name(row['emotion'])} occurs in its {pluralise(unit)} {often}"
-        yield f"{sentence}."
-
-
-def _details(run: Run, unit: str, units: int) -> str:
-    table = run.table("cooccurrence")
-    groups = table.filter(pl.col("group") != "(none)").select("axis", "group").unique().height
-    emotions = table["emotion"].n_unique()
-    read = f"{format_count(units, unit)} of {format_count(sum(count_documents(run).values()), 'document')}"
-    words = f"{format_count(emotions, 'emotion')} and {format_count(groups, 'group')}"
-    against = f"Each link is compared with {pluralise(unit)} that name no group of the same kind."
-    return f"{read} were searched for words of {words}. {against}"
+        if self.run.table("problems").height:
+            lines.append("Some of the input was skipped or changed: see the list of problems.")
+        return lines
 
 
 def _plain(value: float, signed: bool) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from evenhand.core.digests import Json
-from evenhand.corpus.report.findings import NONE, CorpusFindings, CorpusLink, find_links, list_caveats
+from evenhand.corpus.report.findings import CorpusFindings, CorpusLink
+from evenhand.corpus.term_lists import NONE
 from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, element
 from evenhand.report.html import SIZE_LIMIT
@@ -45,9 +46,9 @@ _NOTICE = (
 
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
-    findings = find_links(run)
+    findings = CorpusFindings(run)
     sentences, left_out = _select_sentences(run, room=_SENTENCE_ROOM)
-    caveats = list_caveats(run, findings.unit)
+    caveats = findings.list_caveats()
     missing = f"{left_out:,} of the {findings.units} drawn do not fit on this page; see samples.parquet."
     standings = [link.standing for link in findings.links]
     tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=_MEANINGS)

@@ -1,4 +1,4 @@
-"""Rows of CSV and values of JSON with the places where they begin, as far as the file can be read.
+"""Rows of CSV, values of JSON and pages of a dump with their places, as far as the file can be read.
 
 An unclosed quote would swallow the rest of the file. It is detected at the end of the file, where something
 other than a separator follows the quote that seems to close it some lines later, or where the row becomes
@@ -11,9 +11,11 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from html import unescape
 from itertools import chain
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
+from xml.etree.ElementTree import ParseError, fromstring
 
 from evenhand.core.digests import Json
 
@@ -25,6 +27,8 @@ _BOM = "\xef\xbb\xbf"
 
 Report = Callable[[int, str], None]
 """Called with a byte and the problem there."""
+RecordText = tuple[int, str]
+"""The place where a record begins, and its text."""
 
 
 class _Decoder:
@@ -58,14 +62,7 @@ class _LongError(Exception):
 
 
 class CsvRows:
-    """The rows of a file, its header first.
-
-    Args:
-        file: Unpacked bytes; the caller closes it.
-        delimiter: The separator of cells.
-        longest: Maximum bytes of a line, and of a row that spans lines.
-        report: Called with the byte and the problem there.
-    """
+    """The rows of a file, which the caller closes; ``longest`` bounds a line, and a row that spans lines."""
 
     def __init__(self, file: BinaryIO, *, delimiter: str, longest: int, report: Report) -> None:
         self._text = io.TextIOWrapper(file, encoding="latin-1", newline="")
@@ -182,13 +179,7 @@ def read_json_lines(pieces: Iterator[bytes], *, place: int, longest: int) -> Ite
 
 
 class JsonElements:
-    """The elements of arrays, or consecutive values, from pieces of a file.
-
-    Args:
-        pieces: The bytes.
-        longest: Maximum bytes of an element: one that does not end must not fill the memory.
-        report: Called with the first byte that is not UTF-8.
-    """
+    """The elements of arrays, or consecutive values; one longer than ``longest`` must not fill the memory."""
 
     def __init__(self, pieces: Iterator[bytes], *, longest: int, report: Report) -> None:
         self._pieces, self._longest, self._decoder = pieces, longest, _Decoder(report)
@@ -275,3 +266,98 @@ class JsonElements:
             size += len(piece)
         self._text, self._begin, self._at = "".join(parts), self._begin + self._at, 0
         return size > 0
+
+
+_PAGE, _PAGE_END = re.compile(rb"<page(?=[\s>])"), b"</page>"
+"""Wikitext in a dump is escaped, so these bytes mark only pages."""
+_ENDLESS: Final = "a page does not end; not counted"
+
+_INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|(?:[^{|]|\|(?!\})|\{(?!\|))*\|\}")
+_TAGS = ("ref", "math", "gallery", "timeline", "syntaxhighlight")
+_OPENING = re.compile(rf"<(?:!--|({'|'.join(_TAGS)})\b)", re.IGNORECASE)
+_EMPTY_TAG = re.compile(r"[^<>]*/>")
+_CLOSING = {"": re.compile("-->"), **{tag: re.compile(rf"</{tag}\s*>", re.IGNORECASE) for tag in _TAGS}}
+_FILE_LINK = re.compile(
+    r"\[\[(?:File|Image|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]", re.IGNORECASE
+)
+_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
+_WEB_LINK = re.compile(r"\[https?://[^\s\[\]]++([^\[\]\n]*+)\]")
+_MARKS = re.compile(r"'{2,}|^[=*#:;]+\s*|(?<![\s=])\s*+=++$|<[^>\n]{1,100}>", re.MULTILINE)
+"""None of these patterns may backtrack: a page with a thousand unclosed elements must not stall a run."""
+
+
+def read_dump_articles(pieces: Iterable[bytes], *, longest: int, report: Report) -> Iterator[RecordText]:
+    """The plain text of each article (namespace 0, no redirects), with the byte where its page begins.
+
+    A page longer than ``longest`` must not fill the memory; the pages after a problem are still read.
+    """
+    for place, page in _pages(pieces, longest, report):
+        try:
+            parts = {part.tag.rpartition("}")[2]: part.text or "" for part in fromstring(page).iter()}
+        except ParseError as error:
+            report(place, f"a page is not XML ({error}); not counted")
+            continue
+        is_article = parts.get("ns", "0").strip() == "0" and "redirect" not in parts
+        if is_article and parts.get("text"):
+            yield place, plain_text(parts["text"])
+
+
+def plain_text(wikitext: str) -> str:
+    """The text a reader of the page sees, without tables, notes and boxes."""
+    text = _FILE_LINK.sub(" ", _without_notes(unescape(wikitext)))
+    for _ in range(20):
+        shorter = _INNERMOST.sub(" ", text)
+        if shorter == text:
+            break
+        text = shorter
+    text = _WEB_LINK.sub(r"\1", _LINK.sub(r"\1", text))
+    return _MARKS.sub("", text)
+
+
+def _without_notes(text: str) -> str:
+    """The text without comments, references and the like; an unclosed one is left as it is."""
+    parts, at, place = list[str](), 0, 0
+    endless = set[str]()
+    while opening := _OPENING.search(text, place):
+        tag, place = (opening[1] or "").lower(), opening.end()
+        end = (_EMPTY_TAG.match(text, place) if tag else None) or (
+            None if tag in endless else _CLOSING[tag].search(text, place)
+        )
+        if end is None:
+            endless.add(tag)
+            continue
+        parts += (text[at : opening.start()], " ")
+        at = place = end.end()
+    return "".join((*parts, text[at:]))
+
+
+def _pages(pieces: Iterable[bytes], longest: int, report: Report) -> Iterator[tuple[int, bytes]]:
+    """Each page with its tags; skips a page in which another begins, or that is too long."""
+    buffer, begin, has_pages = bytearray(), 0, False
+    for piece in pieces:
+        search_start = max(0, len(buffer) - len(_PAGE_END))
+        buffer += piece
+        while (end := buffer.find(_PAGE_END, search_start)) >= 0:
+            end += len(_PAGE_END)
+            *endless, last = [page.start() for page in _PAGE.finditer(buffer, 0, end)] or [-1]
+            for start in endless:
+                report(begin + start, _ENDLESS)
+            if last >= 0:
+                has_pages = True
+                yield begin + last, bytes(buffer[last:end])
+            del buffer[:end]
+            begin, search_start = begin + end, 0
+        # Keep only the first open page and what follows; the end of the piece may cut a tag.
+        page = _PAGE.search(buffer)
+        excess = page.start() if page else max(0, len(buffer) - len(_PAGE_END))
+        if len(buffer) - excess > longest:
+            report(begin + excess, f"a page is longer than {longest >> 20} MiB; not counted")
+            later = _PAGE.search(buffer, excess + 1)
+            has_pages, excess = True, later.start() if later else len(buffer) - len(_PAGE_END)
+        del buffer[:excess]
+        begin += excess
+    for page in _PAGE.finditer(buffer):
+        has_pages = True
+        report(begin + page.start(), _ENDLESS)
+    if not has_pages:
+        report(0, "holds no page of a MediaWiki dump; not counted")
