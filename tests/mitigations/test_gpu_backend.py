@@ -9,8 +9,8 @@ from tests.mitigations.test_token_calibration import head_of, model, plain, vect
 
 from evenhand.mitigations import gpu_backend, token_calibration
 from evenhand.mitigations.calibration import CalibrationConfig
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.token_calibration import DebiasGain, calibrate, expected_vector, find_support
+from evenhand.mitigations.debias_gains import ClassifierGain, DebiasGain, EmbeddingGain
+from evenhand.mitigations.token_calibration import calibrate, expected_vector, find_support
 
 pytestmark = needs_kernels
 

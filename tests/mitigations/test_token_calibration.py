@@ -12,8 +12,8 @@ from torch import Tensor
 from evenhand.core.protocols import LMHead
 from evenhand.mitigations.calibration import CalibrationConfig
 from evenhand.mitigations.calibrator import Calibrator
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.token_calibration import DebiasGain, calibrate, expected_vector, find_support
+from evenhand.mitigations.debias_gains import ClassifierGain, DebiasGain, EmbeddingGain
+from evenhand.mitigations.token_calibration import calibrate, expected_vector, find_support
 from evenhand.mitigations.word_lists import WordListVectors, read_word_lists, word_list_vectors
 from evenhand.models.local import CausalModel
 

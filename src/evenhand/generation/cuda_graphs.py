@@ -118,37 +118,3 @@ def _chain(error: BaseException | None) -> Iterator[Exception]:
         if isinstance(error, Exception):
             yield error
         error = error.__cause__ or error.__context__
-
-
-class CapturedFunction:
-    """Calls a function through a graph captured for the largest batch so far; smaller batches are padded.
-
-    Every argument and result has one row per text in its first dimension, and rows must be independent.
-    """
-
-    def __init__(self, function: Callable[..., tuple[Tensor, ...]]) -> None:
-        self._function = function
-        self._rows = 0
-
-    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """The results of the function, copied out of the graph's memory."""
-        rows = len(inputs[0])
-        if rows > self._rows:
-            self._capture(inputs)
-        for place, given in zip(self._inputs, inputs, strict=True):
-            place[:rows].copy_(given)
-        self._graph.replay()
-        return tuple(result[:rows].clone() for result in self._results)
-
-    def _capture(self, inputs: Sequence[Tensor]) -> None:
-        self._rows = len(inputs[0])
-        self._inputs = [given.clone() for given in inputs]
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(_WARM_UPS):
-                self._function(*self._inputs)
-        torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._results = self._function(*self._inputs)

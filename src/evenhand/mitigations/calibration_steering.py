@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 
 from evenhand.core.protocols import Candidates, LMHead, Step
-from evenhand.generation.cuda_graphs import CapturedFunction
 from evenhand.mitigations.calibration import LEAST, MOST, CalibrationConfig
 from evenhand.mitigations.calibrator import Calibrator
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
+from evenhand.mitigations.debias_gains import ClassifierGain, DebiasGain, EmbeddingGain
 from evenhand.mitigations.policy import CalibrationResult, Support
-from evenhand.mitigations.token_calibration import DebiasGain, calibrate, expected_vector, find_support
+from evenhand.mitigations.token_calibration import calibrate, expected_vector, find_support
 from evenhand.mitigations.word_lists import WordListVectors
-from evenhand.tensors.devices import is_current_gpu
 
 
 class SteeringMemory(NamedTuple):
@@ -38,12 +36,6 @@ class SteeringMemory(NamedTuple):
     """Rows x window: 1 if the text is long enough to have that token."""
 
 
-class _StepResult(NamedTuple):
-    logits: Tensor
-    tokens: Tensor
-    memory: SteeringMemory
-
-
 @dataclass(frozen=True, slots=True)
 class CalibrationSteering:
     """Reinforced calibration of a model, guided by word vectors or a classifier head."""
@@ -52,8 +44,6 @@ class CalibrationSteering:
     settings: CalibrationConfig
     vectors: WordListVectors | None = None
     head: Calibrator | None = None
-    _graphs: dict[bool, CapturedFunction] = field(default_factory=dict, repr=False, compare=False)
-    """Captured steps on a GPU, by whether they cover the whole vocabulary; shared by all texts."""
 
     def begin(self, *, keep: int) -> CalibrationProcessor:
         """A processor for new texts; it returns the policy on the support only if sampling needs no more."""
@@ -62,8 +52,11 @@ class CalibrationSteering:
 
     def advance(
         self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: SteeringMemory, *, whole: bool
-    ) -> _StepResult:
-        """One step of Algorithm 1 for all rows; the result depends only on the arguments."""
+    ) -> tuple[Candidates, SteeringMemory]:
+        """One step of Algorithm 1 for all rows; the result depends only on the arguments.
+
+        With ``whole`` it is the policy over the whole vocabulary, else over the support.
+        """
         states, settings = hidden.float(), self.settings
         support = find_support(states, logits, self.lm_head, size=settings.support, exact=whole)
         gain, after = self._gain(states, support, memory)
@@ -71,12 +64,8 @@ class CalibrationSteering:
         result = calibrate(states, support, gain, memory.strength, settings, action)
         strength = adapt_strength(memory.strength, result.divergence, settings)
         updated = _update_memory(memory, after._replace(strength=strength, divergence=result.divergence))
-        return _StepResult(self._keep_finite(logits, support, result, whole=whole), support.tokens, updated)
-
-    def make_step(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
-        """The step on plain tensors; captured on a GPU, where kernel launches would dominate the time."""
-        flat = _FlatStep(self, whole)
-        return self._graphs.setdefault(whole, CapturedFunction(flat)) if is_current_gpu(device) else flat
+        calibrated = self._keep_finite(logits, support, result, whole=whole)
+        return Candidates(calibrated, None if whole else support.tokens), updated
 
     def fresh(self, rows: int, *, start: float, device: torch.device) -> SteeringMemory:
         """The initial state of new texts."""
@@ -113,46 +102,9 @@ class CalibrationSteering:
         return torch.where(finite, calibrated, plain)
 
 
-@dataclass(frozen=True, slots=True)
-class _FlatStep:
-    """A steering step with its state as flat tensors, as graph capture needs."""
-
-    steering: CalibrationSteering
-    whole: bool
-
-    def __call__(
-        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, *memory: Tensor
-    ) -> tuple[Tensor, ...]:
-        step = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
-        return (step.logits, step.tokens, *step.memory)
-
-
-@dataclass(frozen=True, slots=True)
-class CapturableCalibration:
-    """Calibration as a step on tensors: a ``CapturableProcessor``."""
-
-    steering: CalibrationSteering
-    whole: bool
-
-    def fresh(self, rows: int, device: torch.device) -> Sequence[Tensor]:
-        """The initial state of new texts."""
-        if self.steering.settings.strength == 0:
-            return ()
-        return self.steering.fresh(rows, start=self.steering.settings.strength, device=device)
-
-    def advance(
-        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Sequence[Tensor]
-    ) -> tuple[Candidates, Sequence[Tensor]]:
-        """The next candidates, and the updated state."""
-        if not memory:
-            return Candidates(logits), ()
-        step = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
-        return Candidates(step.logits, None if self.whole else step.tokens), step.memory
-
-
 @dataclass(slots=True)
 class CalibrationProcessor:
-    """Calibrates the rows of one batch, token by token."""
+    """Calibrates the rows of one batch, token by token; also a ``CapturableProcessor``."""
 
     steering: CalibrationSteering
     whole: bool
@@ -166,14 +118,27 @@ class CalibrationProcessor:
         if self.steering.settings.strength == 0:
             return Candidates(step.logits)
         memory = self._gather_memory(list(step.rows), step.hidden.device)
-        inputs = (step.hidden, step.logits, step.uniforms, *memory)
-        logits, tokens, *parts = self.steering.make_step(step.hidden.device, whole=self.whole)(*inputs)
-        self.memory = SteeringMemory(*parts)
-        return Candidates(logits, None if self.whole else tokens)
+        candidates, self.memory = self.steering.advance(
+            step.hidden, step.logits, step.uniforms, memory, whole=self.whole
+        )
+        return candidates
 
-    def flow(self) -> CapturableCalibration | None:
+    def flow(self) -> CalibrationProcessor | None:
         """The same step on tensors; None if texts start with the final strength of earlier ones."""
-        return None if self.steering.settings.carry else CapturableCalibration(self.steering, self.whole)
+        return None if self.steering.settings.carry else self
+
+    def fresh(self, rows: int, device: torch.device) -> Sequence[Tensor]:
+        """The initial state of new texts; empty if nothing is steered."""
+        start = self.steering.settings.strength
+        return self.steering.fresh(rows, start=start, device=device) if start else ()
+
+    def advance(
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Sequence[Tensor]
+    ) -> tuple[Candidates, Sequence[Tensor]]:
+        """The next candidates, and the updated state."""
+        if not memory:
+            return Candidates(logits), ()
+        return self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
 
     def _gather_memory(self, rows: list[int], device: torch.device) -> SteeringMemory:
         """The state in the order of these rows; new texts get an initial state."""

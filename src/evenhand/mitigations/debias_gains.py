@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -57,7 +57,14 @@ class EmbeddingGain:
     def value_and_gradient(
         self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """D of each row, and its gradient."""
+        """D of each row, and its gradient with respect to the hidden state.
+
+        Args:
+            shift: How far the hidden states have moved, rows x width.
+            mass: The log of the sum of exp(logits), one per row.
+            mean: E'pi, rows x width.
+            hidden: The hidden states, rows x width.
+        """
         one, two = _distances(self.vectors, hidden, mass)
         gap = self.earlier + one - two - self.vectors.centre
         lean = self.balance * torch.sign(gap)
@@ -109,7 +116,7 @@ class ClassifierGain:
     def value_and_gradient(
         self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """D of each row, and its gradient."""
+        """D of each row, and its gradient, as in `EmbeddingGain`."""
         movement = (shift if self.expected is None else mean - self.expected) * self.share[:, None]
         active = torch.tanh(self.inside + (movement @ self.head.inner.T)[:, None])
         odds = active @ self.head.outer + self.head.outer_bias
@@ -117,3 +124,7 @@ class ClassifierGain:
         pull = -self.weights * torch.sign(odds) * torch.sigmoid(-odds.abs())
         back = (pull[..., None] * (1 - active.square())).sum(1) * self.head.outer
         return value, (back * self.share[:, None]) @ self.head.inner
+
+
+DebiasGain: TypeAlias = EmbeddingGain | ClassifierGain
+"""The debias gain D of a mode, for the rows of one step."""

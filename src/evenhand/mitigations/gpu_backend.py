@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from evenhand.mitigations.calibration import BETA1, BETA2, CalibrationConfig
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.policy import CalibrationResult, RestConfig, Support, TopKTokens
+from evenhand.mitigations.debias_gains import ClassifierGain, DebiasGain, EmbeddingGain
+from evenhand.mitigations.policy import FOLLOW, NOTHING, CalibrationResult, Support, TopKTokens
 from evenhand.mitigations.word_lists import WordListVectors
 from evenhand.tensors.devices import is_current_gpu, triton_available
 
@@ -68,7 +68,7 @@ def log_masses(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def estimate_rest(
-    hidden: Tensor, table: Tensor, near: TopKTokens, mean_logit: Tensor, rest: RestConfig
+    hidden: Tensor, table: Tensor, near: TopKTokens, mean_logit: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The result of `token_calibration._near_rest`, and the offset of its product with the hidden state."""
     from evenhand.mitigations import triton_optimizer
@@ -82,7 +82,7 @@ def estimate_rest(
     triton_optimizer.weigh_rest[rows, _PARTS](*seen, near.size, reach, width, TILE=_TILE, **sizes)
     inputs = (sums, values, near.mass, mean_logit, hidden.contiguous(), last, offset)
     triton_optimizer.rest_direction[rows,](
-        *inputs, rest.follow, rest.nothing, near.size, reach, width, R=_power_of_two(reach), **sizes
+        *inputs, FOLLOW, NOTHING, near.size, reach, width, R=_power_of_two(reach), **sizes
     )
     return last, offset
 
@@ -90,7 +90,7 @@ def estimate_rest(
 def optimize(
     hidden: Tensor,
     support: Support,
-    gain: EmbeddingGain | ClassifierGain,
+    gain: DebiasGain,
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:

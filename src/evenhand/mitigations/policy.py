@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
+
+REACH: Final = 512
+"""Number of tokens whose mean direction represents the rest if the whole matrix is not read (ADR 20)."""
+FOLLOW: Final = 0.25
+"""How far tokens beyond the reach follow those within it, orthogonally to the hidden state."""
+NOTHING: Final = -80.0
+"""The log of a share that is negligible in every sum."""
 
 
 class Support(NamedTuple):
@@ -49,14 +56,3 @@ class TopKTokens(NamedTuple):
     tokens: Tensor
     mass: Tensor
     size: int
-
-
-class RestConfig(NamedTuple):
-    """How the rest is estimated if the whole matrix is not read (ADR 20)."""
-
-    reach: int = 512
-    """Number of tokens whose mean direction represents the rest."""
-    follow: float = 0.25
-    """How far tokens beyond the reach follow those within it, orthogonally to the hidden state."""
-    nothing: float = -80.0
-    """The log of a share that is negligible in every sum."""

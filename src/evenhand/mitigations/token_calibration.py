@@ -10,8 +10,6 @@ one more row, whose logit is the log of their mass and whose vector is their mea
 
 from __future__ import annotations
 
-from typing import Final, Protocol
-
 import torch
 from torch import Tensor
 
@@ -19,27 +17,8 @@ from evenhand.core.protocols import LMHead
 from evenhand.generation.decode_attention import topk
 from evenhand.mitigations import gpu_backend
 from evenhand.mitigations.calibration import BETA1, BETA2, EPSILON, CalibrationConfig
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.policy import CalibrationResult, RestConfig, Support, TopKTokens
-
-_REST: Final = RestConfig()
-
-
-class DebiasGain(Protocol):
-    """The debias gain D of a mode, for the rows of one step."""
-
-    def value_and_gradient(
-        self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """D of each row, and its gradient with respect to the hidden state.
-
-        Args:
-            shift: How far the hidden states have moved, rows x width.
-            mass: The log of the sum of exp(logits), one per row.
-            mean: E'pi, rows x width.
-            hidden: The hidden states, rows x width.
-        """
-        ...
+from evenhand.mitigations.debias_gains import DebiasGain
+from evenhand.mitigations.policy import FOLLOW, NOTHING, REACH, CalibrationResult, Support, TopKTokens
 
 
 def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, exact: bool) -> Support:
@@ -51,13 +30,13 @@ def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, 
     if _is_fused(lm_head.table) and not exact:
         from evenhand.mitigations import cpu_backend
 
-        return cpu_backend.find_support(hidden, logits, lm_head, size=size, rest=_REST)
-    reach = min(logits.shape[-1], size if exact else max(size, _REST.reach))
+        return cpu_backend.find_support(hidden, logits, lm_head, size=size)
+    reach = min(logits.shape[-1], size if exact else max(size, REACH))
     values, tokens = topk(logits, reach)
     mass, mean_logit = _masses(logits, lm_head.table, exact=exact)
     near = TopKTokens(values, tokens, mass, size)
     if not exact and gpu_backend.supports_table(lm_head.table):
-        last, rest_offset = gpu_backend.estimate_rest(hidden, lm_head.table, near, mean_logit, _REST)
+        last, rest_offset = gpu_backend.estimate_rest(hidden, lm_head.table, near, mean_logit)
     else:
         last, rest_offset = _estimate_rest(hidden, logits, lm_head.table, near, None if exact else mean_logit)
     support_tokens = tokens[:, :size]
@@ -77,7 +56,7 @@ def _estimate_rest(
     """
     inside = near.values[:, : near.size].logsumexp(-1)
     # log(exp(mass) - exp(inside)); an empty rest is negligible in every sum.
-    rest = near.mass + torch.log1p(-(inside - near.mass).exp().clamp(max=1)).clamp(min=_REST.nothing)
+    rest = near.mass + torch.log1p(-(inside - near.mass).exp().clamp(max=1)).clamp(min=NOTHING)
     if mean_logit is None:
         last = _whole_rest(logits, near.tokens, rest, table)
     else:
@@ -121,7 +100,7 @@ def calibrate(
         settings: Steps and learning rate.
         action: The index in the support of each row's vanilla token; None uses the expected ratio.
     """
-    if action is None and isinstance(gain, EmbeddingGain | ClassifierGain):
+    if action is None:
         if _is_fused(support.table):
             from evenhand.mitigations import cpu_backend
 
@@ -193,7 +172,7 @@ def _near_rest(hidden: Tensor, mean_logit: Tensor, table: Tensor, near: TopKToke
     length = hidden.square().sum(-1).clamp(min=1e-30)
     along = (direction * hidden).sum(-1) / length
     across = direction - along[:, None] * hidden
-    beyond = (mean_logit / far / length)[:, None] * hidden + _REST.follow * across
+    beyond = (mean_logit / far / length)[:, None] * hidden + FOLLOW * across
     return (weight[:, None] * direction + far[:, None] * beyond) / (weight + far)[:, None]
 
 
