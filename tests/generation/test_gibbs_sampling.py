@@ -19,9 +19,10 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.generation.bert import Bert, BertShape
 from evenhand.generation.engine import MaskedEngine
-from evenhand.generation.gibbs_sampling import GibbsSampler, _GibbsRequest
+from evenhand.generation.gibbs_sampling import GibbsSampler, schedule_iterations
 from evenhand.generation.hub_engine import HubMasked
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
+from evenhand.generation.sequences import SequenceRequest
 
 PROMPTS = ["the man", "", "the old woman was known for", "a nurse", "people worked in the city", "is"]
 REQUESTS = [Request(f"p{index}", text, (0, 1)) for index, text in enumerate(PROMPTS)]
@@ -149,7 +150,7 @@ def test_the_burn_in_computes_every_draw_but_those_at_once_drawn_again() -> None
     spec = replace(SPEC, burn_in=40, iterations=40)
     request = Request("x", "the man", (0,))
     written(GibbsSampler(engine, codec(), 1), spec, [request])
-    places = _GibbsRequest(request, 0, ()).schedule(spec)[0]
+    places = schedule_iterations(SequenceRequest(request, 0, ()), spec)[0]
     again = sum(before == after for before, after in pairwise(places))
     assert 0 < again < 20
     assert len(engine.rows) == len(places) - again
@@ -165,7 +166,7 @@ def test_a_finished_row_makes_room() -> None:
 
 def test_places_nobody_drew_are_filled_too() -> None:
     spec = GibbsSampler(lean(), codec()).resolved(replace(SPEC, iterations=2, burn_in=1))
-    places, numbers = _GibbsRequest(REQUESTS[0], 0, ()).schedule(spec)
+    places, numbers = schedule_iterations(SequenceRequest(REQUESTS[0], 0, ()), spec)
     assert sorted(set(places.tolist())) == [0, 1, 2, 3, 4, 5]
     assert len(places) == len(numbers)
     texts = written(GibbsSampler(lean(), codec()), spec)
@@ -174,7 +175,7 @@ def test_places_nobody_drew_are_filled_too() -> None:
 
 def test_the_first_draws_do_not_depend_on_their_number() -> None:
     few, many = (
-        _GibbsRequest(REQUESTS[0], 0, ()).schedule(replace(SPEC, iterations=count))[0][:30]
+        schedule_iterations(SequenceRequest(REQUESTS[0], 0, ()), replace(SPEC, iterations=count))[0][:30]
         for count in (30, 60)
     )
     assert few.tolist() == many.tolist()

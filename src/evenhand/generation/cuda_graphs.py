@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,32 +23,19 @@ class GraphCaptureError(Exception):
     """A step cannot be captured; the caller continues without a graph."""
 
 
-class GraphCapture(Protocol):
-    """Turns a step into a function that repeats it."""
-
-    def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-        """A function that repeats the step with results in fixed memory; a step changes ``state``."""
-        ...
-
-
-def capture_for(device: torch.device) -> GraphCapture:
-    """The capture function for a device."""
-    return CudaGraphCapture() if device.type == "cuda" else run_eagerly
-
-
-def run_eagerly(step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-    """The step itself, without capture."""
-    return step
-
-
-class CudaGraphCapture:
+class GraphCapture:
     """Captures CUDA graphs that share one memory pool: each ends before the next is replayed."""
 
-    def __init__(self) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
+    def __init__(self, device: torch.device) -> None:
+        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-        """A function that replays the step; an error if it cannot be captured or memory runs out."""
+        """A function that repeats the step with results in fixed memory; a step changes ``state``.
+
+        On a CPU it is the step itself. An error if it cannot be captured or memory runs out.
+        """
+        if self._pool is None:
+            return step
         before, stream = [cells.clone() for cells in state], torch.cuda.current_stream()
         try:
             _warm_up(step)

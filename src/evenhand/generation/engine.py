@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -92,6 +92,10 @@ class Engine(Protocol):
         """An empty cache for at most ``rows`` rows of at most ``length`` tokens."""
         ...
 
+    def create_static_cache(self, rows: int, length: int) -> StaticKVCache | None:
+        """The same in static tensors; None if this model's cache cannot be static."""
+        ...
+
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         """The natural log-probability of every token but the first, for each row of at least two tokens."""
         ...
@@ -102,15 +106,6 @@ class Engine(Protocol):
 
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
         """The last hidden states of each row, in order (tokens x width); empty if it has no tokens."""
-        ...
-
-
-@runtime_checkable
-class StaticCacheEngine(Protocol):
-    """An engine that may offer a static cache."""
-
-    def create_static_cache(self, rows: int, length: int) -> StaticKVCache | None:
-        """An empty cache; None if this model's cache cannot be static."""
         ...
 
 

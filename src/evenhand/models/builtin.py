@@ -11,8 +11,7 @@ from evenhand.core.files import asset_path
 from evenhand.core.records import Execution, ModelRef
 from evenhand.generation import gibbs_sampling, scheduler
 from evenhand.generation.bert import Bert, BertShape
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.tokenizer import PlainCodec
 from evenhand.models.local import CausalModel, MaskedModel, local_options

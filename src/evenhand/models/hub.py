@@ -31,8 +31,7 @@ from evenhand.core.regular_files import open_regular
 from evenhand.generation import gibbs_sampling, scheduler
 from evenhand.generation.bert import Bert, BertShape
 from evenhand.generation.engine import Engine, MaskedEngine
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.hub_engine import HubEngine, HubMasked, check_cache
 from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.spec_checks import check_control_code
