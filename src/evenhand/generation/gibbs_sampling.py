@@ -21,13 +21,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evenhand.core.records import Completion, GenerationSpec, Request
+from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.generation.engine import MaskedEngine
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
 from evenhand.generation.sequences import SequenceRequest, fail_request
 from evenhand.generation.spec_checks import resolve_masked
+from evenhand.generation.tokenizer import MaskedTokenCodec
 from evenhand.tensors.batching import RowLimits, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
 
@@ -39,8 +39,8 @@ _USUAL_PROMPT = 12
 
 
 @dataclass(frozen=True, slots=True)
-class GibbsSampler(RowLimits):
-    """A masked model ready to generate: engine, tokenizer and batch size."""
+class MaskedModel(RowLimits):
+    """A local masked language model, used as a ``Model`` that continues prompts."""
 
     FIRST = 64
     LARGEST = 2048
@@ -48,8 +48,7 @@ class GibbsSampler(RowLimits):
     codec: MaskedTokenCodec
     batch: int | None = None
     """Batch size; None increases it until the device memory is full."""
-    name: str = "masked"
-    """The model's name in messages."""
+    ref: ModelRef = field(default_factory=lambda: ModelRef("masked", "masked"))
     rows_by_length: dict[int, int] = field(default_factory=dict)
     """Maximum batch size by row length."""
 
@@ -58,12 +57,14 @@ class GibbsSampler(RowLimits):
         """The device of the model."""
         return self.engine.device
 
-    def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """Yield one completion per request and sample, as they finish.
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """Completions as they finish, one per request and sample.
 
         A prompt that does not fit the context with ``max_new_tokens`` fails with ``prompt_too_long``.
         """
-        spec = self.resolved(spec)
+        return self._generate(requests, self.resolved(spec))
+
+    def _generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         jobs: list[SequenceRequest] = []
         prompts = self.codec.encode([request.text for request in requests])
         for request, prompt in zip(requests, prompts, strict=True):
@@ -108,7 +109,8 @@ class GibbsSampler(RowLimits):
         return self.find_rows(columns, len(waiting), fits)
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Estimate tokens per second from two passes, assuming that no iteration is skipped."""
+        """Lower bound on tokens per second, from two passes over a full batch: every iteration is counted."""
+        spec = self.resolved(spec)
         device, size = self.engine.device, spec.max_new_tokens
         length = min(size + _USUAL_PROMPT, self.engine.context)
         tokens = torch.full((self.rows, length), self.codec.mask, device=device)
@@ -123,7 +125,7 @@ class GibbsSampler(RowLimits):
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with explicit iterations; an error for options that masked models do not support."""
-        return resolve_masked(spec, self.engine.context - 2, self.name)
+        return resolve_masked(spec, self.engine.context - 2, self.ref.name)
 
 
 def schedule_iterations(
@@ -145,7 +147,7 @@ class _GibbsBatch:
     """A batch with all state in tensors; a waiting job takes the slot of a finished row."""
 
     def __init__(
-        self, loop: GibbsSampler, spec: GenerationSpec, waiting: deque[SequenceRequest], places: int
+        self, loop: MaskedModel, spec: GenerationSpec, waiting: deque[SequenceRequest], places: int
     ) -> None:
         self._loop, self._spec, self._waiting = loop, spec, waiting
         # At temperature 0 the burn-in takes the most likely tokens too.
