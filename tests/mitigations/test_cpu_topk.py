@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenhand.core.protocols import LMHead
 from evenhand.mitigations import cpu_kernels
-from evenhand.mitigations.token_calibration import find_support
+from evenhand.mitigations.calibration_steering import find_support
 
 
 def drawn(seed: int, tokens: int, rows: int = 3, width: int = 8) -> tuple[LMHead, torch.Tensor, torch.Tensor]:
@@ -26,7 +26,7 @@ def test_what_is_found_is_what_torch_finds(seed: int, tokens: int, size: int) ->
     anatomy, hidden, logits = drawn(seed, tokens)
     fast = find_support(hidden, logits, anatomy, size=size, exact=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenhand.mitigations.token_calibration._is_fused", lambda table: False)
+        patch.setattr("evenhand.mitigations.calibration_steering._is_fused", lambda table: False)
         slow = find_support(hidden, logits, anatomy, size=size, exact=False)
     assert torch.equal(fast.tokens, slow.tokens)
     assert torch.equal(fast.logits, slow.logits)

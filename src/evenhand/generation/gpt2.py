@@ -7,7 +7,7 @@ own positions, so that a new row can take the slot of a finished one at any step
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 import torch
@@ -155,9 +155,15 @@ class Gpt2:
         """Prefill each row of tokens once; an empty row gives an empty prefix."""
         if not any(rows):
             return [PrefillState(0, ()) for _ in rows]
-        attend = _CausalAttention(self.shape.heads)
+        keys_and_values: list[Tensor] = []
+
+        def attend(_layer: int, mixed: Tensor) -> Tensor:
+            parts = _split_heads(mixed, self.shape.heads)
+            keys_and_values.extend(parts[1:])
+            return _merge_heads(F.scaled_dot_product_attention(*parts, is_causal=True))
+
         self.compute_hidden(pad_rows(rows, device=self.device), attend)
-        read = torch.stack(attend.keys_and_values)
+        read = torch.stack(keys_and_values)
         read = read.view(-1, 2, *read.shape[1:])
         return [PrefillState(len(row), read, index) for index, row in enumerate(rows)]
 
@@ -165,9 +171,8 @@ class Gpt2:
         """An empty cache for at most ``rows`` rows of at most ``length`` tokens."""
         return Gpt2KVCache(self, rows, min(length, self.context))
 
-    def create_static_cache(self, rows: int, length: int) -> Gpt2KVCache:
-        """The same: its tensors are allocated once."""
-        return self.create_cache(rows, length)
+    create_static_cache = create_cache
+    """The same: its tensors are allocated once."""
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -223,8 +228,8 @@ class Gpt2:
         return self._head(hidden)[..., : self.shape.vocabulary]
 
     def _causal(self, layer: int, mixed: Tensor) -> Tensor:
-        query, key, value = _split_heads(mixed, self.shape.heads)
-        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
+        parts = _split_heads(mixed, self.shape.heads)
+        return _merge_heads(F.scaled_dot_product_attention(*parts, is_causal=True))
 
 
 class Gpt2KVCache:
@@ -288,11 +293,9 @@ class Gpt2KVCache:
     def padded_length(self, longest: int) -> int:
         """All columns if the kernel stops at each row's end, else the next multiple of 64."""
         length = len(self._columns)
-        return (
-            length
-            if supports_decode_attention(self._tables)
-            else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
-        )
+        if supports_decode_attention(self._tables):
+            return length
+        return min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
 
     @torch.no_grad()
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
@@ -316,47 +319,22 @@ class Gpt2KVCache:
             :, 0
         ]
 
-    def _attention_over(self, positions: Tensor, longest: int) -> _CachedAttention:
+    def _attention_over(self, positions: Tensor, longest: int) -> AttentionFunction:
+        """Attention of each row's new token to all tokens of the row."""
         beyond = self._columns[:longest] > positions[:, None]
         mask = torch.zeros(beyond.shape, device=beyond.device, dtype=self._model.dtype)
         mask = mask.masked_fill_(beyond, -torch.inf)[:, None, None]
-        heads = self._model.shape.heads
-        return _CachedAttention(heads, self._tables, self._rows[: len(positions)], positions, mask, longest)
+        count, rows = len(positions), self._rows[: len(positions)]
 
+        def attend(layer: int, mixed: Tensor) -> Tensor:
+            query, key, value = _split_heads(mixed, self._model.shape.heads)
+            keys, values = self._tables[layer].unbind()
+            keys[rows, :, positions] = key[:, :, 0]
+            values[rows, :, positions] = value[:, :, 0]
+            past = keys[:count, :, :longest], values[:count, :, :longest]
+            return _merge_heads(F.scaled_dot_product_attention(query, *past, attn_mask=mask))
 
-@dataclass(frozen=True, slots=True)
-class _CachedAttention:
-    """Attention of each row's new token to all tokens of the row."""
-
-    heads: int
-    tables: Tensor
-    rows: Tensor
-    positions: Tensor
-    mask: Tensor
-    longest: int
-
-    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
-        query, key, value = _split_heads(mixed, self.heads)
-        keys, values = self.tables[layer].unbind()
-        keys[self.rows, :, self.positions] = key[:, :, 0]
-        values[self.rows, :, self.positions] = value[:, :, 0]
-        count = len(self.rows)
-        past = keys[:count, :, : self.longest], values[:count, :, : self.longest]
-        return _merge_heads(F.scaled_dot_product_attention(query, *past, attn_mask=self.mask))
-
-
-@dataclass(frozen=True, slots=True)
-class _CausalAttention:
-    """Causal attention that records its keys and values."""
-
-    heads: int
-    keys_and_values: list[Tensor] = field(default_factory=list)
-    """Keys and values alternately, each rows x heads x length x size."""
-
-    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
-        query, key, value = _split_heads(mixed, self.heads)
-        self.keys_and_values.extend((key, value))
-        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
+        return attend
 
 
 def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:

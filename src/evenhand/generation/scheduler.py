@@ -228,7 +228,9 @@ class Scheduler:
         if not jobs:
             return
         # Prompts first: the device prefills them while rows are prepared.
-        places, prefixes = free[: len(jobs)], self._prefixes(jobs)
+        if any(job.prompt not in self._read for job in jobs):
+            self._read_prompts()
+        places, prefixes = free[: len(jobs)], [self._read[job.prompt] for job in jobs]
         self._prepare_sequences(len(jobs))
         rows = [self._ready.popleft() for _ in jobs]
         self._decoder.fill(places, rows, prefixes)
@@ -244,25 +246,18 @@ class Scheduler:
             self._decoder.keep(left)
             self._rows = [self._rows[place] for place in left]
 
-    def _prefixes(self, jobs: Sequence[SequenceRequest]) -> list[PrefillState]:
-        """The prefill of each job's prompt without its last token, which the next step reads."""
-        if any(job.prompt not in self._read for job in jobs):
-            self._read_prompts()
-        return [self._read[job.prompt] for job in jobs]
-
     def _read_prompts(self) -> None:
-        """Prefill the prompts of the next jobs and drop the earlier ones."""
-        ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._slots))
-        # Dropped first: they may take as much memory as the rows themselves.
-        self._read = {prompt: read for prompt, read in self._read.items() if prompt in ahead}
-        missing = [prompt for prompt in ahead if prompt not in self._read]
-        self._read.update(zip(missing, self._prefill(missing), strict=True))
+        """Prefill the prompts of the next jobs without their last token, which the next step reads."""
 
-    def _prefill(self, prompts: Sequence[Sequence[int]]) -> list[PrefillState]:
         def read(batch: Sequence[Sequence[int]]) -> list[PrefillState]:
             return self._loop.engine.prefill([prompt[:-1] for prompt in batch])
 
-        return map_by_length(prompts, read, rows=self._slots, tokens=_PREFILL_TOKENS)
+        ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._slots))
+        # Earlier prompts are dropped first: they may take as much memory as the rows themselves.
+        self._read = {prompt: state for prompt, state in self._read.items() if prompt in ahead}
+        missing = [prompt for prompt in ahead if prompt not in self._read]
+        states = map_by_length(missing, read, rows=self._slots, tokens=_PREFILL_TOKENS)
+        self._read.update(zip(missing, states, strict=True))
 
     def _prepare_sequences(self, count: int) -> None:
         """Prepare rows for the first waiting jobs, until ``count`` are ready."""

@@ -13,15 +13,14 @@ from torch import Tensor
 
 from evenhand.core.protocols import LMHead
 from evenhand.mitigations import cpu_kernels
-from evenhand.mitigations.calibration import CalibrationConfig
+from evenhand.mitigations.calibration import REACH, CalibrationConfig
 from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.cpu_kernels import Floats, SupportArrays
-from evenhand.mitigations.debias_gains import ClassifierGain, DebiasGain, EmbeddingGain
-from evenhand.mitigations.policy import REACH, CalibrationResult, Support
+from evenhand.mitigations.objective import CalibrationResult, ClassifierGain, EmbeddingGain, Gain, Support
 
 
 def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int) -> Support:
-    """The CPU version of `token_calibration.find_support`, which does not read the whole matrix."""
+    """The CPU version of `calibration_steering.find_support`, which does not read the whole matrix."""
     (rows, vocabulary), table = logits.shape, lm_head.table
     size = min(size, vocabulary)
     support = Support(
@@ -40,7 +39,7 @@ def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int) 
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """The CPU version of `token_calibration.expected_vector`."""
+    """The CPU version of `calibration_steering.expected_vector`."""
     out = torch.empty(hidden.shape)
     write = cpu_kernels.write_expected_vectors
     _each_core(write, len(hidden), _array(hidden), _arrays(support), _array(out))
@@ -50,11 +49,11 @@ def expected_vector(hidden: Tensor, support: Support) -> Tensor:
 def optimize(
     hidden: Tensor,
     support: Support,
-    gain: DebiasGain,
+    gain: Gain,
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:
-    """The CPU version of `token_calibration.calibrate`."""
+    """The CPU version of `calibration_steering.calibrate`."""
     rows = len(hidden)
     now, logits = torch.empty(hidden.shape), torch.empty(support.offsets.shape)
     result = CalibrationResult(now, logits, torch.empty(rows), torch.empty(rows))

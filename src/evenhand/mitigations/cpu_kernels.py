@@ -16,8 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from evenhand.mitigations.calibration import BETA1, BETA2, EPSILON
-from evenhand.mitigations.policy import FOLLOW, NOTHING
+from evenhand.mitigations.calibration import BETA1, BETA2, EPSILON, FOLLOW, NOTHING
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -55,7 +54,7 @@ _LINES: Final = 32
 
 
 class SupportArrays(NamedTuple):
-    """`policy.Support` as arrays."""
+    """`objective.Support` as arrays."""
 
     table: Floats
     tokens: Ints
@@ -66,7 +65,7 @@ class SupportArrays(NamedTuple):
 
 
 class ResultArrays(NamedTuple):
-    """`policy.CalibrationResult` as arrays; the last column of ``logits`` is the rest."""
+    """`objective.CalibrationResult` as arrays; the last column of ``logits`` is the rest."""
 
     hidden: Floats
     logits: Floats
@@ -75,7 +74,7 @@ class ResultArrays(NamedTuple):
 
 
 class WordGainArrays(NamedTuple):
-    """`debias_gains.EmbeddingGain` as arrays."""
+    """`objective.EmbeddingGain` as arrays."""
 
     strength: Floats
     sides: Floats
@@ -88,7 +87,7 @@ class WordGainArrays(NamedTuple):
 
 
 class HeadGainArrays(NamedTuple):
-    """`debias_gains.ClassifierGain` as arrays."""
+    """`objective.ClassifierGain` as arrays."""
 
     strength: Floats
     inner: Floats
@@ -345,7 +344,7 @@ def optimize_by_words(
     words: WordGainArrays,
     result: ResultArrays,
 ) -> None:
-    """Optimise rows with `debias_gains.EmbeddingGain` and write the results."""
+    """Optimise rows with `objective.EmbeddingGain` and write the results."""
     upward = np.empty(hidden.shape[1], np.float32)
     vectors = np.empty((1, support.offsets.shape[1], upward.size), np.float32)
     for row in range(begin, end):
@@ -371,7 +370,7 @@ def optimize_by_head(
     head: HeadGainArrays,
     result: ResultArrays,
 ) -> None:
-    """Optimise rows with `debias_gains.ClassifierGain` and write the results."""
+    """Optimise rows with `objective.ClassifierGain` and write the results."""
     width, units = hidden.shape[1], head.outer.size
     vectors = np.empty((_GROUP, support.offsets.shape[1], width), np.float32)
     moved, upward = np.empty((_GROUP, width), np.float32), np.empty((_GROUP, width), np.float32)

@@ -1,9 +1,12 @@
-"""The debias gains of the two modes, with gradients with respect to the hidden state."""
+"""What a calibration optimises: a policy, and the debias gains of the two modes with their gradients.
+
+A policy lists the most likely tokens individually; all others count as one, the rest.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +18,40 @@ from evenhand.mitigations.word_lists import WordListVectors
 
 DISCOUNT: Final = 0.99
 """The discount of a token's distances for each later token in the accumulated gap."""
+
+
+class Support(NamedTuple):
+    """The calibrated tokens, one row each, and the rest of the vocabulary as the last row."""
+
+    table: Tensor
+    """The output matrix, vocabulary x width."""
+    tokens: Tensor
+    """Rows x tokens, most likely first."""
+    last: Tensor
+    """Rows x width: the direction of the rest."""
+    offsets: Tensor
+    """Rows x (tokens + 1): the biases added to products with the vectors."""
+    logits: Tensor
+    """Rows x tokens: the model's own logits."""
+    mass: Tensor
+    """The log of the sum of exp(logits) over the vocabulary, one per row."""
+
+    @property
+    def vectors(self) -> Tensor:
+        """Rows x (tokens + 1) x width, gathered anew in float32."""
+        return torch.cat([self.table[self.tokens].float(), self.last[:, None]], 1)
+
+
+class CalibrationResult(NamedTuple):
+    """The result of a calibration."""
+
+    hidden: Tensor
+    logits: Tensor
+    """Rows x tokens of the support, at the last hidden state."""
+    divergence: Tensor
+    """KL(vanilla || calibrated) of each row, in nats."""
+    gain: Tensor
+    """D at the vanilla hidden state."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,5 +163,5 @@ class ClassifierGain:
         return value, (back * self.share[:, None]) @ self.head.inner
 
 
-DebiasGain: TypeAlias = EmbeddingGain | ClassifierGain
+Gain: TypeAlias = EmbeddingGain | ClassifierGain
 """The debias gain D of a mode, for the rows of one step."""
