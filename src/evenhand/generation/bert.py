@@ -134,7 +134,7 @@ class _Reader(WeightReader):
 
 
 class Bert:
-    """A BERT-like model ready for inference: a ``MaskedEngine``.
+    """A BERT-like model ready for inference.
 
     Args:
         shape: Its sizes.
@@ -180,7 +180,13 @@ class Bert:
 
     @torch.no_grad()
     def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
-        """The logits at one position of each row, rows x vocabulary in float32."""
+        """The logits at one position of each row, rows x vocabulary in float32.
+
+        Args:
+            tokens: Rows x columns; cells beyond a row's length are not read.
+            lengths: The number of tokens of each row.
+            places: The column of each row for which to compute logits.
+        """
         layout = _Layout.of(tokens, lengths)
         columns = torch.arange(tokens.shape[1], device=self.device).expand_as(tokens)
         x = F.embedding(layout.pack(tokens), self._words) + self._positions[layout.pack(columns)]

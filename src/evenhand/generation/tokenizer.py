@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -37,41 +37,17 @@ _UNTRAINED = re.compile(r"\[unused\d+\]|madeupword\d+")
 _HALF_WRITTEN = "\ufffd"
 
 
-class TokenCodec(Protocol):
-    """The tokenizer interface of the models."""
-
-    @property
-    def start(self) -> int | None:
-        """The start token of an empty prompt, or None."""
-        ...
-
-    @property
-    def ends(self) -> frozenset[int]:
-        """The end-of-text tokens."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """A digest that identifies the tokenizer."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, including the tokenizer's own prefix tokens."""
-        ...
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens without special tokens."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class PlainCodec:
     """A ``tokenizer.json`` loaded with the tokenizers library only."""
 
     tokenizer: Tokenizer
     start: int | None
+    """The start token of an empty prompt, or None."""
     ends: frozenset[int]
+    """The end-of-text tokens."""
     digest: str
+    """Identifies the tokenizer."""
 
     @classmethod
     def read(cls, path: Path, *, end: int) -> PlainCodec:
@@ -122,6 +98,9 @@ class HubCodec:
             list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return cast(str, text)
+
+
+TokenCodec: TypeAlias = PlainCodec | HubCodec
 
 
 @dataclass(frozen=True, slots=True)
