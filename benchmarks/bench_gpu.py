@@ -71,8 +71,8 @@ from evenhand.classifiers.text_classifier import TextClassifier
 from evenhand.core.files import asset_path
 from evenhand.core.protocols import Steering
 from evenhand.core.records import GenerationSpec, Request
+from evenhand.generation.decoders import GraphCache
 from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.graph_cache import GraphCache
 from evenhand.generation.scheduler import SamplingLoop
 from evenhand.mitigations.calibration import SIGMA
 

@@ -33,8 +33,8 @@ from transformers import BertConfig, BertForMaskedLM
 from evenhand.core.files import asset_path
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.generation.bert import Bert, BertShape
-from evenhand.generation.gibbs_sampling import GibbsSampler
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
+from evenhand.generation.gibbs_sampling import MaskedModel
+from evenhand.generation.tokenizer import MaskedTokenCodec
 from evenhand.suites.starter import StarterSuite
 from evenhand.tensors import int8_weights
 from evenhand.tensors.checkpoints import read_config
@@ -85,8 +85,8 @@ def requests() -> list[Request]:
 
 
 def ours(item: Subject, asked: Sequence[Request], spec: GenerationSpec, rows: int) -> dict[str, str | None]:
-    loop = GibbsSampler(item.ours, item.codec, rows)
-    return {done.request_id: done.text for done in loop.run(asked, spec)}
+    loop = MaskedModel(item.ours, item.codec, rows)
+    return {done.request_id: done.text for done in loop.generate(asked, spec)}
 
 
 def framed(item: Subject, request: Request, spec: GenerationSpec) -> tuple[list[int], int]:

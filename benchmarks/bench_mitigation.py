@@ -25,8 +25,7 @@ from torch import Tensor
 
 from evenhand.core.protocols import Candidates, LMHead, LogitsProcessor, Steering, Step
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.scheduler import SamplingLoop
 from evenhand.mitigations.calibration import RATE, SIGMA, CalibrationConfig, Mode
 from evenhand.mitigations.calibration_steering import CalibrationSteering

@@ -19,8 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from evenhand.core.files import asset_path
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.scheduler import SamplingLoop
 from evenhand.tensors import int8_weights
 

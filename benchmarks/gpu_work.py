@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from evenhand.classifiers.encoder import EncoderShape
-    from evenhand.generation.gpt2_weights import Gpt2Shape
+    from evenhand.generation.gpt2 import Gpt2Shape
 
 
 class Limit(NamedTuple):

@@ -23,11 +23,10 @@ from evenhand.classifiers.text_classifier import HeadReader, TextClassifier
 from evenhand.classifiers.word_networks import LstmNetwork, LstmShape, WordClassifier
 from evenhand.core import registry
 from evenhand.core.records import Execution, GenerationSpec, Request
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
-from evenhand.generation.tokenizer import PlainCodec
+from evenhand.generation.tokenizer import MaskedTokenCodec, PlainCodec
 from evenhand.mitigations.calibrator import FORMAT as CALIBRATOR
 from evenhand.mitigations.calibrator import read_calibrator
-from evenhand.models.openai_format import error_message, parse_retry_after, parse_target, read_answer
+from evenhand.models.endpoint import error_message, parse_retry_after, parse_target, read_answer
 from evenhand.tensors import int8_weights
 from evenhand.tensors.checkpoints import read_config, read_tensors, require_tokenizer, weight_files
 from evenhand.training.linear_text import LinearText

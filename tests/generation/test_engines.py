@@ -22,10 +22,9 @@ from transformers import (
 )
 
 from evenhand.core.errors import ModelError
-from evenhand.generation import gpt2_weights
+from evenhand.generation import gpt2
 from evenhand.generation.engine import Engine
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.hub_engine import HubEngine, check_cache
 
 PROMPTS = [
@@ -204,7 +203,7 @@ def test_rows_of_zeros_below_the_output_table_are_not_seen(
     engines = []
     for multiple in (1, 64):
         # 300 tokens, so 20 rows of zeros.
-        monkeypatch.setattr(gpt2_weights, "_MULTIPLE", {"cpu": multiple})
+        monkeypatch.setattr(gpt2, "_MULTIPLE", {"cpu": multiple})
         engines.append(Gpt2(Gpt2Shape(300, 64, 2, 32, 4), tensors))
     for found in zip(*(engine.log_probs([[1, 2, 3]]) for engine in engines), strict=True):
         assert torch.allclose(*found, atol=1e-5)

@@ -9,9 +9,8 @@ from tests.models import tiny
 
 from evenhand.generation.decode_attention import add_norm, fused_add_norm
 from evenhand.generation.engine import DecoderOutput
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
-from evenhand.generation.weight_reader import LayerNormWeights
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
+from evenhand.tensors.linear_layer import LayerNormWeights
 
 
 def drawn(*size: int, seed: int) -> torch.Tensor:

@@ -19,9 +19,10 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.generation.bert import Bert, BertShape
 from evenhand.generation.engine import MaskedEngine
-from evenhand.generation.gibbs_sampling import GibbsSampler, _GibbsRequest
+from evenhand.generation.gibbs_sampling import MaskedModel, schedule_iterations
 from evenhand.generation.hub_engine import HubMasked
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
+from evenhand.generation.sequences import SequenceRequest
+from evenhand.generation.tokenizer import MaskedTokenCodec
 
 PROMPTS = ["the man", "", "the old woman was known for", "a nurse", "people worked in the city", "is"]
 REQUESTS = [Request(f"p{index}", text, (0, 1)) for index, text in enumerate(PROMPTS)]
@@ -60,9 +61,9 @@ def codec(*, is_bytewise: bool = False) -> MaskedTokenCodec:
 
 
 def written(
-    loop: GibbsSampler, spec: GenerationSpec = SPEC, requests: Sequence[Request] = REQUESTS
+    loop: MaskedModel, spec: GenerationSpec = SPEC, requests: Sequence[Request] = REQUESTS
 ) -> dict[tuple[str, int], str | None]:
-    return {(item.request_id, item.sample): item.text for item in loop.run(requests, spec)}
+    return {(item.request_id, item.sample): item.text for item in loop.generate(requests, spec)}
 
 
 def slowly(
@@ -110,14 +111,14 @@ def slowly(
 )
 def test_texts_are_those_of_the_obvious_loop(change: dict[str, float]) -> None:
     spec = replace(SPEC, **change)  # type: ignore[arg-type]
-    assert slowly(MODEL, codec(), spec).items() <= written(GibbsSampler(lean(), codec(), 5), spec).items()
+    assert slowly(MODEL, codec(), spec).items() <= written(MaskedModel(lean(), codec(), 5), spec).items()
 
 
 @pytest.mark.parametrize("name", ["roberta", "distilbert", "electra"])
 def test_other_architectures_write_as_the_obvious_loop(name: str) -> None:
     model: PreTrainedModel = tiny_masked.MODELS[name]()
     tokens = codec(is_bytewise=name == "roberta")
-    assert slowly(model, tokens, SPEC).items() <= written(GibbsSampler(lean(model), tokens, 4)).items()
+    assert slowly(model, tokens, SPEC).items() <= written(MaskedModel(lean(model), tokens, 4)).items()
 
 
 @settings(max_examples=15, deadline=None)
@@ -126,20 +127,20 @@ def test_neighbours_order_and_batch_do_not_change_a_text(
     order: list[Request], batch: int, count: int
 ) -> None:
     some = order[:count]
-    whole = written(GibbsSampler(lean(), codec(), 64))
+    whole = written(MaskedModel(lean(), codec(), 64))
     expected = {key: text for key, text in whole.items() if key[0] in {item.id for item in some}}
-    assert written(GibbsSampler(lean(), codec(), batch), requests=some) == expected
+    assert written(MaskedModel(lean(), codec(), batch), requests=some) == expected
 
 
 def test_seed_prompt_and_sample_change_a_text() -> None:
-    found = written(GibbsSampler(lean(), codec()))
+    found = written(MaskedModel(lean(), codec()))
     assert len(set(found.values())) > len(PROMPTS)
-    assert written(GibbsSampler(lean(), codec()), replace(SPEC, seed=1)) != found
+    assert written(MaskedModel(lean(), codec()), replace(SPEC, seed=1)) != found
 
 
 def test_iterations_that_cannot_change_a_text_are_not_computed() -> None:
     engine = lean()
-    written(GibbsSampler(engine, codec(), 64), replace(SPEC, burn_in=5, iterations=400))
+    written(MaskedModel(engine, codec(), 64), replace(SPEC, burn_in=5, iterations=400))
     # Twelve rows of six places: most settle long before four hundred iterations; a random model may circle.
     assert sum(engine.rows) < 12 * 200
 
@@ -148,8 +149,8 @@ def test_the_burn_in_computes_every_draw_but_those_at_once_drawn_again() -> None
     engine = lean()
     spec = replace(SPEC, burn_in=40, iterations=40)
     request = Request("x", "the man", (0,))
-    written(GibbsSampler(engine, codec(), 1), spec, [request])
-    places = _GibbsRequest(request, 0, ()).schedule(spec)[0]
+    written(MaskedModel(engine, codec(), 1), spec, [request])
+    places = schedule_iterations(SequenceRequest(request, 0, ()), spec)[0]
     again = sum(before == after for before, after in pairwise(places))
     assert 0 < again < 20
     assert len(engine.rows) == len(places) - again
@@ -157,32 +158,32 @@ def test_the_burn_in_computes_every_draw_but_those_at_once_drawn_again() -> None
 
 def test_a_finished_row_makes_room() -> None:
     engine = lean()
-    written(GibbsSampler(engine, codec(), 3))
+    written(MaskedModel(engine, codec(), 3))
     assert max(engine.rows) == 3
     # All but the end of the work is done three rows at a time.
     assert engine.rows.count(3) > 0.8 * len(engine.rows)
 
 
 def test_places_nobody_drew_are_filled_too() -> None:
-    spec = GibbsSampler(lean(), codec()).resolved(replace(SPEC, iterations=2, burn_in=1))
-    places, numbers = _GibbsRequest(REQUESTS[0], 0, ()).schedule(spec)
+    spec = MaskedModel(lean(), codec()).resolved(replace(SPEC, iterations=2, burn_in=1))
+    places, numbers = schedule_iterations(SequenceRequest(REQUESTS[0], 0, ()), spec)
     assert sorted(set(places.tolist())) == [0, 1, 2, 3, 4, 5]
     assert len(places) == len(numbers)
-    texts = written(GibbsSampler(lean(), codec()), spec)
+    texts = written(MaskedModel(lean(), codec()), spec)
     assert all("[MASK]" not in str(text) for text in texts.values())
 
 
 def test_the_first_draws_do_not_depend_on_their_number() -> None:
     few, many = (
-        _GibbsRequest(REQUESTS[0], 0, ()).schedule(replace(SPEC, iterations=count))[0][:30]
+        schedule_iterations(SequenceRequest(REQUESTS[0], 0, ()), replace(SPEC, iterations=count))[0][:30]
         for count in (30, 60)
     )
     assert few.tolist() == many.tolist()
 
 
 def test_counts_and_finish() -> None:
-    loop = GibbsSampler(lean(), codec())
-    item = next(loop.run([Request("x", "the man", (3,))], SPEC))
+    loop = MaskedModel(lean(), codec())
+    item = next(loop.generate([Request("x", "the man", (3,))], SPEC))
     assert (item.request_id, item.sample, item.finish) == ("x", 3, "length")
     assert (item.prompt_tokens, item.new_tokens, item.failure) == (2, 6, None)
 
@@ -207,8 +208,8 @@ class Scripted:
 def test_a_text_is_cut_at_its_first_sentence(
     stop: Literal["none", "sentence"], text: str, finish: str
 ) -> None:
-    loop = GibbsSampler(Scripted("sang", ".", "the", "woman"), codec())
-    item = next(loop.run([Request("x", "the man", (0,))], replace(SPEC, max_new_tokens=4, stop=stop)))
+    loop = MaskedModel(Scripted("sang", ".", "the", "woman"), codec())
+    item = next(loop.generate([Request("x", "the man", (0,))], replace(SPEC, max_new_tokens=4, stop=stop)))
     assert (item.text, item.finish, item.new_tokens) == (text, finish, 4)
 
 
@@ -216,7 +217,7 @@ def test_a_prompt_that_does_not_fit_fails_alone() -> None:
     # Forty places: two for the frame and six for the text leave 32 for the prompt.
     long, fits = "man " * 33, "man " * 32
     found = list(
-        GibbsSampler(lean(), codec()).run([Request("l", long, (0,)), Request("f", fits, (0,))], SPEC)
+        MaskedModel(lean(), codec()).generate([Request("l", long, (0,)), Request("f", fits, (0,))], SPEC)
     )
     failures = {item.request_id: (item.failure, item.text is None, item.prompt_tokens) for item in found}
     assert failures == {"l": ("prompt_too_long", True, 33), "f": (None, False, 32)}
@@ -225,11 +226,11 @@ def test_a_prompt_that_does_not_fit_fails_alone() -> None:
 def test_too_little_memory_halves_the_batch_and_changes_nothing() -> None:
     engine = lean()
     engine.largest = 3
-    assert written(GibbsSampler(engine, codec(), 12)) == written(GibbsSampler(lean(), codec(), 12))
+    assert written(MaskedModel(engine, codec(), 12)) == written(MaskedModel(lean(), codec(), 12))
     assert max(engine.rows) == 3
 
 
-class Growing(GibbsSampler):
+class Growing(MaskedModel):
     """A loop that takes this machine for an accelerator."""
 
     can_grow = True
@@ -241,9 +242,9 @@ def test_rows_grow_until_memory_says_no() -> None:
     engine = lean()
     engine.largest = 200
     loop = Growing(engine, codec())
-    found = {item.sample: item.text for item in loop.run(requests, spec)}
+    found = {item.sample: item.text for item in loop.generate(requests, spec)}
     assert found == {
-        item.sample: item.text for item in GibbsSampler(lean(), codec(), 300).run(requests, spec)
+        item.sample: item.text for item in MaskedModel(lean(), codec(), 300).generate(requests, spec)
     }
     # Doubled from 64: 128 fit, 256 do not.
     assert max(engine.rows) == 128
@@ -254,11 +255,11 @@ def test_too_little_memory_for_one_row() -> None:
     engine = lean()
     engine.largest = 0
     with pytest.raises(ModelError, match=r"^the accelerator has too little memory for a single row\."):
-        written(GibbsSampler(engine, codec(), 12))
+        written(MaskedModel(engine, codec(), 12))
 
 
 def test_nothing_asked_nothing_written() -> None:
-    assert written(GibbsSampler(lean(), codec()), requests=[]) == {}
+    assert written(MaskedModel(lean(), codec()), requests=[]) == {}
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_nothing_asked_nothing_written() -> None:
 )
 def test_what_a_spec_leaves_open_is_filled_in(given: dict[str, int], expected: tuple[int, int]) -> None:
     spec = replace(GenerationSpec(max_new_tokens=6), **given)  # type: ignore[arg-type]
-    found = GibbsSampler(lean(), codec()).resolved(spec)
+    found = MaskedModel(lean(), codec()).resolved(spec)
     assert (found.burn_in, found.iterations) == expected
 
 
@@ -303,5 +304,5 @@ def test_what_a_spec_leaves_open_is_filled_in(given: dict[str, int], expected: t
 )
 def test_what_a_masked_model_does_not_know_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        GibbsSampler(lean(), codec()).resolved(replace(SPEC, **change))  # type: ignore[arg-type]
+        MaskedModel(lean(), codec()).resolved(replace(SPEC, **change))  # type: ignore[arg-type]
     assert str(caught.value) == message

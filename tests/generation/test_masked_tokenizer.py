@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.models import tiny_masked
 
 from evenhand.core.files import asset_path
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
+from evenhand.generation.tokenizer import MaskedTokenCodec
 
 
 def wordpiece() -> MaskedTokenCodec:

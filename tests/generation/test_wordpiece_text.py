@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from evenhand.generation.masked_tokenizer import join_pieces
+from evenhand.generation.tokenizer import join_pieces
 
 SENTENCES = [
     "He was born in 1950 (the year of the flood), and he died at 72.",

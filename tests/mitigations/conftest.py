@@ -7,8 +7,7 @@ from tests.models import tiny
 
 from evenhand.core import registry
 from evenhand.core.records import Execution, ModelRef
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.scheduler import SamplingLoop
 from evenhand.generation.tokenizer import HubCodec
 from evenhand.models.local import CausalModel

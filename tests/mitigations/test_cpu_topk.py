@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.protocols import LMHead
-from evenhand.mitigations import simd_math
-from evenhand.mitigations.token_calibration import find_support
+from evenhand.mitigations import cpu_kernels
+from evenhand.mitigations.calibration_steering import find_support
 
 
 def drawn(seed: int, tokens: int, rows: int = 3, width: int = 8) -> tuple[LMHead, torch.Tensor, torch.Tensor]:
@@ -26,7 +26,7 @@ def test_what_is_found_is_what_torch_finds(seed: int, tokens: int, size: int) ->
     anatomy, hidden, logits = drawn(seed, tokens)
     fast = find_support(hidden, logits, anatomy, size=size, exact=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenhand.mitigations.token_calibration._is_fused", lambda table: False)
+        patch.setattr("evenhand.mitigations.calibration_steering._is_fused", lambda table: False)
         slow = find_support(hidden, logits, anatomy, size=size, exact=False)
     assert torch.equal(fast.tokens, slow.tokens)
     assert torch.equal(fast.logits, slow.logits)
@@ -74,11 +74,11 @@ def test_a_token_that_is_ruled_out_does_no_harm() -> None:
 
 def test_exponential_and_tangent_are_numpys() -> None:
     numbers = np.linspace(-86, 88, 3001, dtype=np.float32)
-    found = np.array([simd_math.exp(number) for number in numbers])
+    found = np.array([cpu_kernels.exp(number) for number in numbers])
     assert np.abs(found / np.exp(numbers.astype(np.float64)) - 1).max() < 1e-6
-    bent = np.array([simd_math.tanh(number) for number in numbers])
+    bent = np.array([cpu_kernels.tanh(number) for number in numbers])
     assert np.abs(bent - np.tanh(numbers)).max() < 1e-6
     # exp(-87) = 1.6e-38 is the least; more than float32 holds is infinite, and NaN stays NaN.
-    assert simd_math.exp(np.float32(-1000)) == pytest.approx(1.6e-38, rel=0.1)
-    assert simd_math.exp(np.float32(1000)) == np.inf
-    assert np.isnan(simd_math.exp(np.float32(np.nan)))
+    assert cpu_kernels.exp(np.float32(-1000)) == pytest.approx(1.6e-38, rel=0.1)
+    assert cpu_kernels.exp(np.float32(1000)) == np.inf
+    assert np.isnan(cpu_kernels.exp(np.float32(np.nan)))

@@ -9,7 +9,7 @@ from tests.mitigations.test_calibration_steering import SPEC, steering
 from tests.models.loops import requests, texts
 
 from evenhand.core.records import GenerationSpec
-from evenhand.generation.graph_cache import GraphCache
+from evenhand.generation.decoders import GraphCache
 from evenhand.generation.scheduler import SamplingLoop
 from evenhand.mitigations.calibration import Mode
 from evenhand.models.local import CausalModel

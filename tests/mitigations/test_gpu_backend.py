@@ -7,10 +7,10 @@ import torch
 from tests.generation.kernels import DEVICE, needs_kernels
 from tests.mitigations.test_token_calibration import head_of, model, plain, vectors
 
-from evenhand.mitigations import gpu_backend, token_calibration
+from evenhand.mitigations import calibration_steering, gpu_backend
 from evenhand.mitigations.calibration import CalibrationConfig
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.token_calibration import DebiasGain, calibrate, expected_vector, find_support
+from evenhand.mitigations.calibration_steering import calibrate, expected_vector, find_support
+from evenhand.mitigations.objective import ClassifierGain, EmbeddingGain, Gain
 
 pytestmark = needs_kernels
 
@@ -22,7 +22,7 @@ def rows_of(*, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def use_kernels(patch: pytest.MonkeyPatch, *, fast: bool) -> None:
     """By our kernels or by torch's, also where tables on a CPU have loops of their own."""
-    patch.setattr(token_calibration, "_is_fused", lambda table: False)
+    patch.setattr(calibration_steering, "_is_fused", lambda table: False)
     patch.setattr(gpu_backend, "supports_table", lambda table: fast)
 
 
@@ -54,7 +54,7 @@ def test_the_optimization_is_torchs(guide: str, monkeypatch: pytest.MonkeyPatch)
     support = find_support(hidden, hidden @ table.T, plain(table), size=50, exact=False)
 
     def optimized() -> tuple[torch.Tensor, ...]:
-        gain: DebiasGain
+        gain: Gain
         if guide == "words":
             earlier = torch.full_like(strength, 0.2)
             gain = EmbeddingGain.of(vectors(table), hidden, support.mass, chosen, earlier)

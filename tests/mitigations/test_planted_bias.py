@@ -24,7 +24,7 @@ from evenhand.core.protocols import Model, SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Group, Prompt, Request
 from evenhand.mitigations.calibration import Calibration, CalibrationConfig
 from evenhand.mitigations.calibration_steering import CalibrationSteering
-from evenhand.mitigations.debias_gains import typical_gap
+from evenhand.mitigations.objective import typical_gap
 from evenhand.mitigations.word_lists import WordLists, word_list_vectors
 from evenhand.stats.base_rates import OVERALL, SideTexts, base_rate_distances, bias_change
 from evenhand.training.ideology_words import LabelledArticle

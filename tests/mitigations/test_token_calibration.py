@@ -11,9 +11,9 @@ from torch import Tensor
 
 from evenhand.core.protocols import LMHead
 from evenhand.mitigations.calibration import CalibrationConfig
+from evenhand.mitigations.calibration_steering import calibrate, expected_vector, find_support
 from evenhand.mitigations.calibrator import Calibrator
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.token_calibration import DebiasGain, calibrate, expected_vector, find_support
+from evenhand.mitigations.objective import ClassifierGain, EmbeddingGain, Gain
 from evenhand.mitigations.word_lists import WordListVectors, read_word_lists, word_list_vectors
 from evenhand.models.local import CausalModel
 
@@ -138,7 +138,7 @@ def test_row_by_row_the_climb_is_the_batch_s(seed: int, rows: int, guide: str) -
 
     def climbed() -> tuple[Tensor, ...]:
         support = find_support(hidden, hidden @ table.T, anatomy, size=20, exact=False)
-        gain: DebiasGain
+        gain: Gain
         if guide == "words":
             gain = EmbeddingGain.of(vectors(table), hidden, support.mass, chosen, torch.full((rows,), 0.2))
         else:
@@ -149,7 +149,7 @@ def test_row_by_row_the_climb_is_the_batch_s(seed: int, rows: int, guide: str) -
 
     fast = climbed()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenhand.mitigations.token_calibration._is_fused", lambda table: False)
+        patch.setattr("evenhand.mitigations.calibration_steering._is_fused", lambda table: False)
         slow = climbed()
     for one, other in zip(fast, slow, strict=True):
         assert torch.allclose(one, other, rtol=1e-3, atol=1e-3)

@@ -11,8 +11,7 @@ from transformers import PreTrainedModel
 
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.generation.engine import Engine
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.hub_engine import HubEngine
 from evenhand.generation.tokenizer import HubCodec
 

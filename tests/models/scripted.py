@@ -27,6 +27,9 @@ class Scripted:
     def create_cache(self, rows: int, length: int) -> KVCache:
         return ScriptedBatch(self, rows)
 
+    def create_static_cache(self, rows: int, length: int) -> None:
+        return None
+
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
         raise NotImplementedError
 

@@ -10,8 +10,7 @@ from tests.models import tiny
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Candidates, MaxBatch, ResolvesSpec, Step
 from evenhand.core.records import GenerationSpec, ModelRef, Request
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.scheduler import LARGEST_BATCH, SamplingLoop
 from evenhand.generation.tokenizer import HubCodec
 from evenhand.models.local import CausalModel

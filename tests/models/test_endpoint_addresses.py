@@ -10,8 +10,7 @@ from tests.models.host import Host
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, GenerationSpec
-from evenhand.models.endpoint import EndpointModel
-from evenhand.models.openai_format import parse_target
+from evenhand.models.endpoint import EndpointModel, parse_target
 
 
 @pytest.mark.parametrize(

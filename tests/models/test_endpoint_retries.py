@@ -13,7 +13,7 @@ from tests.models.asking import answer_in_turn, ask
 from tests.models.host import Host, error_reply, text_reply
 
 from evenhand.models import endpoint
-from evenhand.models.openai_format import parse_retry_after
+from evenhand.models.endpoint import parse_retry_after
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 529])

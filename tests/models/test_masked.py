@@ -11,10 +11,10 @@ from evenhand.core.errors import InputError, ModelError
 from evenhand.core.protocols import Model, ResolvesSpec, SteerableModel
 from evenhand.core.records import Execution, GenerationSpec, Request
 from evenhand.generation.bert import Bert
+from evenhand.generation.gibbs_sampling import MaskedModel
 from evenhand.generation.hub_engine import HubMasked
 from evenhand.models import builtin
 from evenhand.models.hub import architecture, load
-from evenhand.models.local import MaskedModel
 from evenhand.testing import check_model
 
 CPU = Execution(device="cpu", offline=True)
@@ -27,7 +27,7 @@ def test_a_masked_folder_is_detected_and_keeps_the_contract(name: str, tmp_path:
     assert isinstance(model, MaskedModel)
     assert isinstance(model, ResolvesSpec)
     assert not isinstance(model, SteerableModel)
-    assert isinstance(model.loop.engine, HubMasked if name == "electra" else Bert)
+    assert isinstance(model.engine, HubMasked if name == "electra" else Bert)
     check_model(model, spec=SPEC)
 
 

@@ -20,7 +20,7 @@ from inspect_ai.solver import TaskState, generate, system_message
 from evenhand.adapters.answer_scoring import AnswerScorer, OutputChoice, to_answer, to_documents
 from evenhand.audits.score import DEFAULT_METRICS
 from evenhand.logs.log_records import MARK_KEY, read_mark, read_object
-from evenhand.models.openai_format import INSTRUCTION
+from evenhand.models import INSTRUCTION
 
 _GROUPS = "groups"
 

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from evenhand.generation.weight_reader import LayerNormWeights, WeightReader
-from evenhand.tensors.linear_layer import PackedLinear
+from evenhand.tensors.checkpoints import WeightReader, config_number
+from evenhand.tensors.linear_layer import LayerNormWeights, PackedLinear
 
 Family = Literal["bert", "roberta", "distilbert"]
 
@@ -78,14 +78,14 @@ class BertShape:
         )
         if not plain:
             return None
-        offset = _size(config, "pad_token_id", 1) + 1 if family == "roberta" else 0
+        offset = config_number(config, "pad_token_id", 1) + 1 if family == "roberta" else 0
         return cls(
             family=cast(Family, family),
-            vocabulary=_size(config, "vocab_size", 30522),
-            context=_size(config, "max_position_embeddings", 512) - offset,
-            layers=_size(config, "n_layers", 6) if distil else _size(config, "num_hidden_layers", 12),
-            width=_size(config, "dim" if distil else "hidden_size", 768),
-            heads=_size(config, "n_heads" if distil else "num_attention_heads", 12),
+            vocabulary=config_number(config, "vocab_size", 30522),
+            context=config_number(config, "max_position_embeddings", 512) - offset,
+            layers=config_number(config, *(("n_layers", 6) if distil else ("num_hidden_layers", 12))),
+            width=config_number(config, "dim" if distil else "hidden_size", 768),
+            heads=config_number(config, "n_heads" if distil else "num_attention_heads", 12),
             epsilon=1e-12 if distil else cast(float, config.get("layer_norm_eps", 1e-12)),
             offset=offset,
         )
@@ -101,46 +101,6 @@ class BertLayerWeights(NamedTuple):
     up: PackedLinear
     down: PackedLinear
     down_norm: LayerNormWeights
-
-
-class BertWeights(NamedTuple):
-    """All of a model's weights."""
-
-    words: Tensor
-    positions: Tensor
-    """Position embeddings plus the embedding of the only segment."""
-    norm: LayerNormWeights
-    layers: tuple[BertLayerWeights, ...]
-    head: PackedLinear
-    head_norm: LayerNormWeights
-    decoder: PackedLinear
-
-
-def load_weights(
-    shape: BertShape, tensors: Mapping[str, Tensor], *, device: torch.device, dtype: torch.dtype
-) -> BertWeights:
-    """Load weights from a state dict with the Hub's names; the weights of other heads are ignored."""
-    renamed = _RENAMED[shape.family]
-    reader = _Reader(tensors, f"{shape.family}.", device, dtype, shape.epsilon, renamed)
-    words = reader.table("embeddings.word_embeddings.weight", shape.vocabulary, shape.width)
-    positions = reader.table(
-        "embeddings.position_embeddings.weight", shape.context + shape.offset, shape.width
-    )[shape.offset :]
-    if shape.family != "distilbert":
-        positions = positions + reader.tensor("embeddings.token_type_embeddings.weight")[0]
-    # Most models tie input and output embeddings; untied ones store their own.
-    decoder = "cls.predictions.decoder.weight"
-    is_own = any(name in tensors for name in reader.spellings(decoder))
-    table = reader.tensor(decoder) if is_own else words
-    return BertWeights(
-        words=words,
-        positions=positions,
-        norm=reader.norm("embeddings.LayerNorm"),
-        layers=tuple(reader.layer(number) for number in range(shape.layers)),
-        head=reader.linear("cls.predictions.transform.dense"),
-        head_norm=reader.norm("cls.predictions.transform.LayerNorm"),
-        decoder=PackedLinear(table, reader.tensor("cls.predictions.bias")),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +133,8 @@ class _Reader(WeightReader):
         )
 
 
-def _size(config: Mapping[str, object], name: str, default: int) -> int:
-    value = config.get(name)
-    return default if value is None else cast(int, value)
-
-
 class Bert:
-    """A BERT-like model ready for inference: a ``MaskedEngine``.
+    """A BERT-like model ready for inference.
 
     Args:
         shape: Its sizes.
@@ -199,7 +154,24 @@ class Bert:
         self.shape = shape
         self.device = device or torch.device("cpu")
         self.dtype = dtype
-        self._weights = load_weights(shape, tensors, device=self.device, dtype=dtype)
+        renamed = _RENAMED[shape.family]
+        reader = _Reader(tensors, f"{shape.family}.", self.device, dtype, shape.epsilon, renamed)
+        self._words = reader.table("embeddings.word_embeddings.weight", shape.vocabulary, shape.width)
+        entries = shape.context + shape.offset
+        positions = reader.table("embeddings.position_embeddings.weight", entries, shape.width)
+        self._positions = positions[shape.offset :]
+        if shape.family != "distilbert":
+            # The embedding of the only segment.
+            self._positions = self._positions + reader.tensor("embeddings.token_type_embeddings.weight")[0]
+        self._norm = reader.norm("embeddings.LayerNorm")
+        self._layers = [reader.layer(number) for number in range(shape.layers)]
+        self._head = reader.linear("cls.predictions.transform.dense")
+        self._head_norm = reader.norm("cls.predictions.transform.LayerNorm")
+        # Most models tie input and output embeddings; untied ones store their own.
+        decoder = "cls.predictions.decoder.weight"
+        is_own = any(name in tensors for name in reader.spellings(decoder))
+        table = reader.tensor(decoder) if is_own else self._words
+        self._decoder = PackedLinear(table, reader.tensor("cls.predictions.bias"))
 
     @property
     def context(self) -> int:
@@ -208,15 +180,21 @@ class Bert:
 
     @torch.no_grad()
     def logits(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
-        """The logits at one position of each row, rows x vocabulary in float32."""
-        weights, layout = self._weights, _Layout.of(tokens, lengths)
+        """The logits at one position of each row, rows x vocabulary in float32.
+
+        Args:
+            tokens: Rows x columns; cells beyond a row's length are not read.
+            lengths: The number of tokens of each row.
+            places: The column of each row for which to compute logits.
+        """
+        layout = _Layout.of(tokens, lengths)
         columns = torch.arange(tokens.shape[1], device=self.device).expand_as(tokens)
-        x = F.embedding(layout.pack(tokens), weights.words) + weights.positions[layout.pack(columns)]
-        x = weights.norm(x)
-        for layer in weights.layers[:-1]:
+        x = F.embedding(layout.pack(tokens), self._words) + self._positions[layout.pack(columns)]
+        x = self._norm(x)
+        for layer in self._layers[:-1]:
             x = self._run_everywhere(layer, x, layout)
-        x = self._run_at_positions(weights.layers[-1], x, layout, places)
-        return weights.decoder(weights.head_norm(F.gelu(weights.head(x)))).float()
+        x = self._run_at_positions(self._layers[-1], x, layout, places)
+        return self._decoder(self._head_norm(F.gelu(self._head(x)))).float()
 
     def _run_everywhere(self, layer: BertLayerWeights, x: Tensor, layout: _Layout) -> Tensor:
         """The layer's output at every position."""

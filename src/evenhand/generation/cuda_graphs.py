@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,32 +23,19 @@ class GraphCaptureError(Exception):
     """A step cannot be captured; the caller continues without a graph."""
 
 
-class GraphCapture(Protocol):
-    """Turns a step into a function that repeats it."""
-
-    def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-        """A function that repeats the step with results in fixed memory; a step changes ``state``."""
-        ...
-
-
-def capture_for(device: torch.device) -> GraphCapture:
-    """The capture function for a device."""
-    return CudaGraphCapture() if device.type == "cuda" else run_eagerly
-
-
-def run_eagerly(step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-    """The step itself, without capture."""
-    return step
-
-
-class CudaGraphCapture:
+class GraphCapture:
     """Captures CUDA graphs that share one memory pool: each ends before the next is replayed."""
 
-    def __init__(self) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
+    def __init__(self, device: torch.device) -> None:
+        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
-        """A function that replays the step; an error if it cannot be captured or memory runs out."""
+        """A function that repeats the step with results in fixed memory; a step changes ``state``.
+
+        On a CPU it is the step itself. An error if it cannot be captured or memory runs out.
+        """
+        if self._pool is None:
+            return step
         before, stream = [cells.clone() for cells in state], torch.cuda.current_stream()
         try:
             _warm_up(step)
@@ -118,37 +105,3 @@ def _chain(error: BaseException | None) -> Iterator[Exception]:
         if isinstance(error, Exception):
             yield error
         error = error.__cause__ or error.__context__
-
-
-class CapturedFunction:
-    """Calls a function through a graph captured for the largest batch so far; smaller batches are padded.
-
-    Every argument and result has one row per text in its first dimension, and rows must be independent.
-    """
-
-    def __init__(self, function: Callable[..., tuple[Tensor, ...]]) -> None:
-        self._function = function
-        self._rows = 0
-
-    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """The results of the function, copied out of the graph's memory."""
-        rows = len(inputs[0])
-        if rows > self._rows:
-            self._capture(inputs)
-        for place, given in zip(self._inputs, inputs, strict=True):
-            place[:rows].copy_(given)
-        self._graph.replay()
-        return tuple(result[:rows].clone() for result in self._results)
-
-    def _capture(self, inputs: Sequence[Tensor]) -> None:
-        self._rows = len(inputs[0])
-        self._inputs = [given.clone() for given in inputs]
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(_WARM_UPS):
-                self._function(*self._inputs)
-        torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._results = self._function(*self._inputs)

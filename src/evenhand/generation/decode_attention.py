@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from evenhand.generation.weight_reader import LayerNormWeights
 from evenhand.tensors.devices import is_current_gpu, is_triton_installed, triton_available
+from evenhand.tensors.linear_layer import LayerNormWeights
 
 COLUMN_MULTIPLE: Final = 64
 """Without the kernel, a captured step reads a multiple of this many columns."""

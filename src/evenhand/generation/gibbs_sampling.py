@@ -21,13 +21,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evenhand.core.records import Completion, GenerationSpec, Request
+from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.generation.engine import MaskedEngine
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
-from evenhand.generation.sequences import fail_request
+from evenhand.generation.sequences import SequenceRequest, fail_request
 from evenhand.generation.spec_checks import resolve_masked
+from evenhand.generation.tokenizer import MaskedTokenCodec
 from evenhand.tensors.batching import RowLimits, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
 
@@ -39,8 +39,8 @@ _USUAL_PROMPT = 12
 
 
 @dataclass(frozen=True, slots=True)
-class GibbsSampler(RowLimits):
-    """A masked model ready to generate: engine, tokenizer and batch size."""
+class MaskedModel(RowLimits):
+    """A local masked language model, used as a ``Model`` that continues prompts."""
 
     FIRST = 64
     LARGEST = 2048
@@ -48,8 +48,7 @@ class GibbsSampler(RowLimits):
     codec: MaskedTokenCodec
     batch: int | None = None
     """Batch size; None increases it until the device memory is full."""
-    name: str = "masked"
-    """The model's name in messages."""
+    ref: ModelRef = field(default_factory=lambda: ModelRef("masked", "masked"))
     rows_by_length: dict[int, int] = field(default_factory=dict)
     """Maximum batch size by row length."""
 
@@ -58,24 +57,60 @@ class GibbsSampler(RowLimits):
         """The device of the model."""
         return self.engine.device
 
-    def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """Yield one completion per request and sample, as they finish.
+    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        """Completions as they finish, one per request and sample.
 
         A prompt that does not fit the context with ``max_new_tokens`` fails with ``prompt_too_long``.
         """
-        spec = self.resolved(spec)
-        jobs: list[_GibbsRequest] = []
+        return self._generate(requests, self.resolved(spec))
+
+    def _generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
+        jobs: list[SequenceRequest] = []
         prompts = self.codec.encode([request.text for request in requests])
         for request, prompt in zip(requests, prompts, strict=True):
             # The row has two special tokens.
             if len(prompt) + spec.max_new_tokens + 2 > self.engine.context:
                 yield from fail_request(request, len(prompt), "prompt_too_long")
             else:
-                jobs += [_GibbsRequest(request, sample, tuple(prompt)) for sample in request.samples]
-        yield from _GibbsScheduler(self, spec, jobs).run()
+                jobs += [SequenceRequest(request, sample, tuple(prompt)) for sample in request.samples]
+        # The longest first: later rows fit into the columns of earlier ones.
+        yield from self._run(deque(sorted(jobs, key=lambda job: (-len(job.prompt), job.prompt))), spec)
+
+    def _run(self, waiting: deque[SequenceRequest], spec: GenerationSpec) -> Iterator[Completion]:
+        """Run batches until no job waits; out of memory, the texts start again and come out the same."""
+        places = self._find_slots(waiting, spec)
+        while waiting:
+            rows = _GibbsBatch(self, spec, waiting, places)
+            try:
+                yield from rows.run()
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                places = self.halve(places)
+                waiting.extendleft(reversed(rows.list_unfinished()))
+
+    def _find_slots(self, waiting: Sequence[SequenceRequest], spec: GenerationSpec) -> int:
+        """The number of the longest rows that fit into memory, tested with one iteration."""
+        if not waiting:
+            return self.rows
+
+        def fits(rows: int) -> bool:
+            try:
+                _GibbsBatch(self, spec, deque([waiting[0]] * rows), rows).iterate()
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                return False
+            finally:
+                torch.cuda.empty_cache()
+            return True
+
+        columns = len(waiting[0].prompt) + spec.max_new_tokens + 2
+        return self.find_rows(columns, len(waiting), fits)
 
     def pace(self, spec: GenerationSpec) -> float:
-        """Estimate tokens per second from two passes, assuming that no iteration is skipped."""
+        """Lower bound on tokens per second, from two passes over a full batch: every iteration is counted."""
+        spec = self.resolved(spec)
         device, size = self.engine.device, spec.max_new_tokens
         length = min(size + _USUAL_PROMPT, self.engine.context)
         tokens = torch.full((self.rows, length), self.codec.mask, device=device)
@@ -90,78 +125,29 @@ class GibbsSampler(RowLimits):
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with explicit iterations; an error for options that masked models do not support."""
-        return resolve_masked(spec, self.engine.context - 2, self.name)
+        return resolve_masked(spec, self.engine.context - 2, self.ref.name)
 
 
-@dataclass(frozen=True, slots=True)
-class _GibbsRequest:
-    """One text to generate."""
+def schedule_iterations(
+    job: SequenceRequest, spec: GenerationSpec
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """The position of every iteration, from the first mask, and the uniform number for its token.
 
-    request: Request
-    sample: int
-    prompt: tuple[int, ...]
-
-    def schedule(self, spec: GenerationSpec) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """The position of every iteration, from the first mask, and the uniform number for its token.
-
-        Positions that no iteration visits come last, so that no mask is left in the text.
-        """
-        count, size = spec.iterations or 0, spec.max_new_tokens
-        numbers = row_uniforms(spec.seed, self.request.id, self.sample, 2 * (count + size))
-        places = (numbers[0 : 2 * count : 2] * size).astype(np.int64)
-        missed = np.setdiff1d(np.arange(size), places)
-        places = np.concatenate([places, missed])
-        return places, numbers[1 : 2 * len(places) : 2]
-
-
-class _GibbsScheduler:
-    """Assigns waiting jobs to the slots of a batch."""
-
-    def __init__(self, loop: GibbsSampler, spec: GenerationSpec, jobs: Sequence[_GibbsRequest]) -> None:
-        self._loop, self._spec = loop, spec
-        # The longest first: later rows fit into the columns of earlier ones.
-        self._waiting = deque(sorted(jobs, key=lambda job: (-len(job.prompt), job.prompt)))
-        self._places = self._find_slots()
-
-    def _find_slots(self) -> int:
-        if not self._waiting:
-            return self._loop.rows
-        columns = len(self._waiting[0].prompt) + self._spec.max_new_tokens + 2
-        return self._loop.find_rows(columns, len(self._waiting), self._fits)
-
-    def _fits(self, rows: int) -> bool:
-        """Whether this many of the longest rows fit into memory, tested with one iteration."""
-        try:
-            _GibbsBatch(self._loop, self._spec, deque([self._waiting[0]] * rows), rows).iterate()
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            return False
-        finally:
-            torch.cuda.empty_cache()
-        return True
-
-    def run(self) -> Iterator[Completion]:
-        while self._waiting:
-            rows = _GibbsBatch(self._loop, self._spec, self._waiting, self._places)
-            try:
-                yield from rows.run()
-            except RuntimeError as error:
-                if not is_out_of_memory(error):
-                    raise
-                self._halve_slots(rows.list_unfinished())
-
-    def _halve_slots(self, unfinished: Sequence[_GibbsRequest]) -> None:
-        """Restart with half the rows; the restarted texts come out the same."""
-        self._places = self._loop.halve(self._places)
-        self._waiting.extendleft(reversed(unfinished))
+    Positions that no iteration visits come last, so that no mask is left in the text.
+    """
+    count, size = spec.iterations or 0, spec.max_new_tokens
+    numbers = row_uniforms(spec.seed, job.request.id, job.sample, 2 * (count + size))
+    places = (numbers[0 : 2 * count : 2] * size).astype(np.int64)
+    missed = np.setdiff1d(np.arange(size), places)
+    places = np.concatenate([places, missed])
+    return places, numbers[1 : 2 * len(places) : 2]
 
 
 class _GibbsBatch:
     """A batch with all state in tensors; a waiting job takes the slot of a finished row."""
 
     def __init__(
-        self, loop: GibbsSampler, spec: GenerationSpec, waiting: deque[_GibbsRequest], places: int
+        self, loop: MaskedModel, spec: GenerationSpec, waiting: deque[SequenceRequest], places: int
     ) -> None:
         self._loop, self._spec, self._waiting = loop, spec, waiting
         # At temperature 0 the burn-in takes the most likely tokens too.
@@ -170,7 +156,7 @@ class _GibbsBatch:
         columns = len(waiting[0].prompt) + spec.max_new_tokens + 2
         steps = (spec.iterations or 0) + spec.max_new_tokens
         device = loop.engine.device
-        self._jobs: list[_GibbsRequest | None] = [None] * count
+        self._jobs: list[SequenceRequest | None] = [None] * count
         self._order = torch.arange(steps, device=device)
         self._tokens = torch.zeros((count, columns), dtype=torch.long, device=device)
         self._visits = torch.zeros((count, steps), dtype=torch.long, device=device)
@@ -184,7 +170,7 @@ class _GibbsBatch:
         """Rows whose logits overflowed: there is no distribution to sample from."""
         self._barred = torch.tensor(sorted(loop.codec.excluded_tokens), dtype=torch.long, device=device)
 
-    def list_unfinished(self) -> list[_GibbsRequest]:
+    def list_unfinished(self) -> list[SequenceRequest]:
         return [job for job in self._jobs if job is not None]
 
     def iterate(self) -> None:
@@ -248,10 +234,10 @@ class _GibbsBatch:
         if None in self._jobs:
             self._keep([row for row, job in enumerate(self._jobs) if job is not None])
 
-    def _start(self, row: int, job: _GibbsRequest) -> None:
+    def _start(self, row: int, job: SequenceRequest) -> None:
         codec, size = self._loop.codec, self._spec.max_new_tokens
         framed = [codec.before, *job.prompt, *[codec.mask] * size, codec.after]
-        places, numbers = job.schedule(self._spec)
+        places, numbers = schedule_iterations(job, self._spec)
         visits = torch.from_numpy(places + 1 + len(job.prompt))
         self._tokens[row, : len(framed)] = torch.tensor(framed, device=self._tokens.device)
         self._tokens[row, len(framed) :] = 0
@@ -284,7 +270,7 @@ class _GibbsBatch:
                 start = len(job.prompt) + 1
                 yield self._completion(job, tokens[start : start + self._spec.max_new_tokens])
 
-    def _completion(self, job: _GibbsRequest, tokens: Sequence[int]) -> Completion:
+    def _completion(self, job: SequenceRequest, tokens: Sequence[int]) -> Completion:
         text = self._loop.codec.continuation(job.request.text, job.prompt, tokens)
         end = first_sentence_end(text) if self._spec.stop == "sentence" else None
         return Completion(

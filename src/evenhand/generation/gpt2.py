@@ -7,8 +7,8 @@ own positions, so that a new row can take the slot of a finished one at any step
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -24,9 +24,10 @@ from evenhand.generation.decode_attention import (
     supports_decode_attention,
 )
 from evenhand.generation.engine import DecoderOutput, PrefillState
-from evenhand.generation.gpt2_weights import Gpt2Shape, load_weights
 from evenhand.tensors.batching import map_by_length, next_log_probs, pad_rows
+from evenhand.tensors.checkpoints import WeightReader, config_number
 from evenhand.tensors.devices import to_device
+from evenhand.tensors.linear_layer import LayerNormWeights, PackedLinear
 
 _READ_ROWS, _READ_TOKENS = 64, 4096
 """Maximum texts and tokens whose hidden states are held at once while scoring."""
@@ -35,6 +36,79 @@ AttentionFunction = Callable[[int, Tensor], Tensor]
 """(layer, concatenated queries, keys and values, rows x length x 3 width) to the attention output."""
 _AT_ONCE = 1 << 28
 """Bytes of prefixes copied into the cache at once."""
+_TANH_GELU = ("gelu_new", "gelu_pytorch_tanh")
+# Options of a few GPT-2 variants, which run through transformers instead.
+_VARIANTS = ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention")
+_MULTIPLE: Final = {"cuda": 64}
+"""The output matrix is padded to a multiple of this many rows: with 50,257 a GPU cannot use its fast matrix
+products in half precision (1.1 ms of a step of 6.9 ms, at 1,024 rows of GPT-2-medium's sizes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpt2Shape:
+    """The sizes of a GPT-2 model."""
+
+    vocabulary: int
+    context: int
+    layers: int
+    width: int
+    heads: int
+    epsilon: float = 1e-5
+
+    @classmethod
+    def of(cls, config: Mapping[str, object]) -> Gpt2Shape | None:
+        """The shape in a ``config.json``, or None if it is not plain GPT-2."""
+        plain = (
+            config.get("model_type") == "gpt2"
+            and config.get("activation_function", "gelu_new") in _TANH_GELU
+            and config.get("scale_attn_weights", True)
+            and not any(config.get(variant, False) for variant in _VARIANTS)
+        )
+        if not plain:
+            return None
+        return cls(
+            vocabulary=config_number(config, "vocab_size", 50257),
+            context=config_number(config, "n_positions", 1024),
+            layers=config_number(config, "n_layer", 12),
+            width=config_number(config, "n_embd", 768),
+            heads=config_number(config, "n_head", 12),
+            epsilon=config_number(config, "layer_norm_epsilon", 1e-5),
+        )
+
+
+class Gpt2Block(NamedTuple):
+    """One layer, without the norm before it."""
+
+    attention: PackedLinear
+    projection: PackedLinear
+    before_feedforward: LayerNormWeights
+    up: PackedLinear
+    down: PackedLinear
+
+
+def _pad_rows(table: Tensor, multiple: int) -> Tensor:
+    """The table padded with rows of zeros to a multiple of ``multiple``."""
+    missing = -len(table) % multiple
+    return F.pad(table, (0, 0, 0, missing)) if missing else table
+
+
+class _Reader(WeightReader):
+    """Arranges the weights for inference."""
+
+    __slots__ = ()
+
+    def linear(self, name: str) -> PackedLinear:
+        # GPT-2 stores matrices as inputs x outputs.
+        return PackedLinear(self.tensor(f"{name}.weight").T.contiguous(), self.tensor(f"{name}.bias"))
+
+    def block(self, name: str) -> Gpt2Block:
+        return Gpt2Block(
+            self.linear(f"{name}attn.c_attn"),
+            self.linear(f"{name}attn.c_proj"),
+            self.norm(f"{name}ln_2"),
+            self.linear(f"{name}mlp.c_fc"),
+            self.linear(f"{name}mlp.c_proj"),
+        )
 
 
 class Gpt2:
@@ -58,7 +132,18 @@ class Gpt2:
         self.shape = shape
         self.device = device or torch.device("cpu")
         self.dtype = dtype
-        self._weights = load_weights(shape, tensors, device=self.device, dtype=dtype)
+        reader = _Reader(tensors, "transformer.", self.device, dtype, shape.epsilon)
+        words = reader.table("wte.weight", shape.vocabulary, shape.width)
+        # Most models tie input and output embeddings; untied ones store their own.
+        is_shared = "lm_head.weight" not in tensors
+        rows = words if is_shared else reader.tensor("lm_head.weight")
+        padded = _pad_rows(rows, _MULTIPLE.get(self.device.type, 1))
+        self._head, self._table = PackedLinear(padded), padded[: shape.vocabulary]
+        self._words = self._table if is_shared else words
+        self._positions = reader.table("wpe.weight", shape.context, shape.width)
+        self._blocks = [reader.block(f"h.{layer}.") for layer in range(shape.layers)]
+        names = [*(f"h.{layer}.ln_1" for layer in range(shape.layers)), "ln_f"]
+        self._norms = [reader.norm(name) for name in names]
 
     @property
     def context(self) -> int:
@@ -70,9 +155,15 @@ class Gpt2:
         """Prefill each row of tokens once; an empty row gives an empty prefix."""
         if not any(rows):
             return [PrefillState(0, ()) for _ in rows]
-        attend = _CausalAttention(self.shape.heads)
+        keys_and_values: list[Tensor] = []
+
+        def attend(_layer: int, mixed: Tensor) -> Tensor:
+            parts = _split_heads(mixed, self.shape.heads)
+            keys_and_values.extend(parts[1:])
+            return _merge_heads(F.scaled_dot_product_attention(*parts, is_causal=True))
+
         self.compute_hidden(pad_rows(rows, device=self.device), attend)
-        read = torch.stack(attend.keys_and_values)
+        read = torch.stack(keys_and_values)
         read = read.view(-1, 2, *read.shape[1:])
         return [PrefillState(len(row), read, index) for index, row in enumerate(rows)]
 
@@ -80,9 +171,8 @@ class Gpt2:
         """An empty cache for at most ``rows`` rows of at most ``length`` tokens."""
         return Gpt2KVCache(self, rows, min(length, self.context))
 
-    def create_static_cache(self, rows: int, length: int) -> Gpt2KVCache:
-        """The same: its tensors are allocated once."""
-        return self.create_cache(rows, length)
+    create_static_cache = create_cache
+    """The same: its tensors are allocated once."""
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -97,7 +187,7 @@ class Gpt2:
 
     def lm_head(self) -> tuple[Tensor, Tensor | None]:
         """The output matrix (vocabulary x width) and its bias, which is None for GPT-2."""
-        return self._weights.table, None
+        return self._table, None
 
     @torch.no_grad()
     def hidden_states(self, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
@@ -118,13 +208,11 @@ class Gpt2:
         add: AddNorm = add_norm,
     ) -> Tensor:
         """The hidden states after the last norm, rows x length x width."""
-        weights = self._weights
-        table = weights.positions
-        places = table[: tokens.shape[1]] if positions is None else table[positions]
-        x, normed = add(F.embedding(tokens, weights.words), places, weights.norms[0])
+        places = self._positions[: tokens.shape[1]] if positions is None else self._positions[positions]
+        x, normed = add(F.embedding(tokens, self._words), places, self._norms[0])
         with no_cudnn_sdpa(self.device):
             # Each layer ends with the first norm of the next one, fused with the preceding sum.
-            for layer, (block, after) in enumerate(zip(weights.blocks, weights.norms[1:], strict=True)):
+            for layer, (block, after) in enumerate(zip(self._blocks, self._norms[1:], strict=True)):
                 mixed = block.projection(attend(layer, block.attention(normed)))
                 x, normed = add(x, mixed, block.before_feedforward)
                 x, normed = add(x, block.down(block.up.tanh_gelu(normed)), after)
@@ -133,15 +221,15 @@ class Gpt2:
     def logits(self, hidden: Tensor) -> Tensor:
         """The next-token logits of hidden states, in float32."""
         # Sliced last, so that the rows of the product stay aligned for fast reads on a GPU.
-        return self._weights.head(hidden).float()[..., : self.shape.vocabulary]
+        return self._head(hidden).float()[..., : self.shape.vocabulary]
 
     def raw_logits(self, hidden: Tensor) -> Tensor:
         """The same in the model's precision: sampling reads only a few logits, and converts only those."""
-        return self._weights.head(hidden)[..., : self.shape.vocabulary]
+        return self._head(hidden)[..., : self.shape.vocabulary]
 
     def _causal(self, layer: int, mixed: Tensor) -> Tensor:
-        query, key, value = _split_heads(mixed, self.shape.heads)
-        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
+        parts = _split_heads(mixed, self.shape.heads)
+        return _merge_heads(F.scaled_dot_product_attention(*parts, is_causal=True))
 
 
 class Gpt2KVCache:
@@ -205,11 +293,9 @@ class Gpt2KVCache:
     def padded_length(self, longest: int) -> int:
         """All columns if the kernel stops at each row's end, else the next multiple of 64."""
         length = len(self._columns)
-        return (
-            length
-            if supports_decode_attention(self._tables)
-            else min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
-        )
+        if supports_decode_attention(self._tables):
+            return length
+        return min(-(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, length)
 
     @torch.no_grad()
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
@@ -233,47 +319,22 @@ class Gpt2KVCache:
             :, 0
         ]
 
-    def _attention_over(self, positions: Tensor, longest: int) -> _CachedAttention:
+    def _attention_over(self, positions: Tensor, longest: int) -> AttentionFunction:
+        """Attention of each row's new token to all tokens of the row."""
         beyond = self._columns[:longest] > positions[:, None]
         mask = torch.zeros(beyond.shape, device=beyond.device, dtype=self._model.dtype)
         mask = mask.masked_fill_(beyond, -torch.inf)[:, None, None]
-        heads = self._model.shape.heads
-        return _CachedAttention(heads, self._tables, self._rows[: len(positions)], positions, mask, longest)
+        count, rows = len(positions), self._rows[: len(positions)]
 
+        def attend(layer: int, mixed: Tensor) -> Tensor:
+            query, key, value = _split_heads(mixed, self._model.shape.heads)
+            keys, values = self._tables[layer].unbind()
+            keys[rows, :, positions] = key[:, :, 0]
+            values[rows, :, positions] = value[:, :, 0]
+            past = keys[:count, :, :longest], values[:count, :, :longest]
+            return _merge_heads(F.scaled_dot_product_attention(query, *past, attn_mask=mask))
 
-@dataclass(frozen=True, slots=True)
-class _CachedAttention:
-    """Attention of each row's new token to all tokens of the row."""
-
-    heads: int
-    tables: Tensor
-    rows: Tensor
-    positions: Tensor
-    mask: Tensor
-    longest: int
-
-    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
-        query, key, value = _split_heads(mixed, self.heads)
-        keys, values = self.tables[layer].unbind()
-        keys[self.rows, :, self.positions] = key[:, :, 0]
-        values[self.rows, :, self.positions] = value[:, :, 0]
-        count = len(self.rows)
-        past = keys[:count, :, : self.longest], values[:count, :, : self.longest]
-        return _merge_heads(F.scaled_dot_product_attention(query, *past, attn_mask=self.mask))
-
-
-@dataclass(frozen=True, slots=True)
-class _CausalAttention:
-    """Causal attention that records its keys and values."""
-
-    heads: int
-    keys_and_values: list[Tensor] = field(default_factory=list)
-    """Keys and values alternately, each rows x heads x length x size."""
-
-    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
-        query, key, value = _split_heads(mixed, self.heads)
-        self.keys_and_values.extend((key, value))
-        return _merge_heads(F.scaled_dot_product_attention(query, key, value, is_causal=True))
+        return attend
 
 
 def _split_heads(mixed: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:

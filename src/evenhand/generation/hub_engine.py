@@ -103,10 +103,8 @@ class HubEngine:
         """The last hidden states of each row, in order (tokens x width); empty if it has no tokens."""
         for start in range(0, len(rows), _READ_ROWS):
             batch = rows[start : start + _READ_ROWS]
-            tokens = pad_rows([row or [0] for row in batch], device=self.device)
-            lengths = torch.tensor([max(1, len(row)) for row in batch], device=self.device)
-            mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
-            answer = self._model(input_ids=tokens, attention_mask=mask.long(), output_hidden_states=True)
+            inputs = self._right_padded([row or [0] for row in batch])
+            answer = self._model(**inputs, output_hidden_states=True)
             yield from (answer.hidden_states[-1][index, : len(row)] for index, row in enumerate(batch))
 
     @torch.no_grad()
@@ -132,6 +130,8 @@ class HubEngine:
         self, tokens: Tensor, positions: Tensor, mask: Tensor, cache: DynamicCache, *, hidden: bool
     ) -> CausalLMOutputWithPast:
         """Run the model on new tokens at these positions."""
+        # Not every architecture takes these; models without positions derive them from the mask.
+        optional: dict[str, Tensor | int] = {"position_ids": positions, "logits_to_keep": 1}
         with no_cudnn_sdpa(self.device):
             answer: CausalLMOutputWithPast = self._model(
                 input_ids=tokens,
@@ -139,24 +139,23 @@ class HubEngine:
                 past_key_values=cache,
                 use_cache=True,
                 output_hidden_states=hidden,
-                **self._optional(positions),
+                **{name: value for name, value in optional.items() if name in self._accepted},
             )
         return answer
 
-    def _optional(self, positions: Tensor) -> dict[str, Tensor | int]:
-        """Arguments not every architecture takes; models without positions derive them from the mask."""
-        wanted: dict[str, Tensor | int] = {"position_ids": positions, "logits_to_keep": 1}
-        return {name: value for name, value in wanted.items() if name in self._accepted}
-
     def _read_states(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
-        tokens = pad_rows(rows, device=self.device)
-        lengths = torch.tensor([len(row) for row in rows], device=self.device)
-        mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
-        logits = self._model(input_ids=tokens, attention_mask=mask.long()).logits.float()
+        inputs = self._right_padded(rows)
+        logits, tokens = self._model(**inputs).logits.float(), inputs["input_ids"]
         return [
             token_log_probs(logits[index, : len(row) - 1], tokens[index, 1 : len(row)])
             for index, row in enumerate(rows)
         ]
+
+    def _right_padded(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        tokens = pad_rows(rows, device=self.device)
+        lengths = torch.tensor([len(row) for row in rows], device=self.device)
+        mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]
+        return {"input_ids": tokens, "attention_mask": mask.long()}
 
 
 class HubKVCache:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 import torch
@@ -19,10 +19,8 @@ from evenhand.core.protocols import LogitsProcessor, Steering
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import RowUniforms
 from evenhand.generation.cuda_graphs import GraphCaptureError
-from evenhand.generation.decoders import Decoder, EagerDecoder
+from evenhand.generation.decoders import Decoder, DecoderSize, EagerDecoder, GraphCache, bucket_size
 from evenhand.generation.engine import Engine, PrefillState
-from evenhand.generation.graph_cache import GraphCache
-from evenhand.generation.graph_decoder import DecoderSize, bucket_size
 from evenhand.generation.sequences import SequenceRequest, TokenSequence, fail_request
 from evenhand.generation.spec_checks import check_spec
 from evenhand.generation.tokenizer import TokenCodec
@@ -77,7 +75,7 @@ class SamplingLoop(RowLimits):
         for request, tokens in zip(requests, self._prompts(requests), strict=True):
             failure = self._failure(tokens, spec)
             if failure is None:
-                jobs += [SequenceRequest(request.id, sample, tokens) for sample in request.samples]
+                jobs += [SequenceRequest(request, sample, tokens) for sample in request.samples]
             else:
                 yield from fail_request(request, len(tokens), failure)
         yield from Scheduler(self, spec, jobs).run()
@@ -127,7 +125,7 @@ class Scheduler:
     def _fits(self, rows: int, length: int) -> bool:
         """Whether this many rows of that length fit into memory, tested with a first token of each."""
         prompt = (self._waiting[0].prompt[0],) * (length - self._spec.max_new_tokens)
-        jobs = [SequenceRequest("trial", number, prompt) for number in range(rows)]
+        jobs = [replace(self._waiting[0], sample=number, prompt=prompt) for number in range(rows)]
         trial = Scheduler(self._loop, self._spec, jobs, places=rows)
         fits = trial.step()
         if fits:
@@ -230,7 +228,9 @@ class Scheduler:
         if not jobs:
             return
         # Prompts first: the device prefills them while rows are prepared.
-        places, prefixes = free[: len(jobs)], self._prefixes(jobs)
+        if any(job.prompt not in self._read for job in jobs):
+            self._read_prompts()
+        places, prefixes = free[: len(jobs)], [self._read[job.prompt] for job in jobs]
         self._prepare_sequences(len(jobs))
         rows = [self._ready.popleft() for _ in jobs]
         self._decoder.fill(places, rows, prefixes)
@@ -246,30 +246,23 @@ class Scheduler:
             self._decoder.keep(left)
             self._rows = [self._rows[place] for place in left]
 
-    def _prefixes(self, jobs: Sequence[SequenceRequest]) -> list[PrefillState]:
-        """The prefill of each job's prompt without its last token, which the next step reads."""
-        if any(job.prompt not in self._read for job in jobs):
-            self._read_prompts()
-        return [self._read[job.prompt] for job in jobs]
-
     def _read_prompts(self) -> None:
-        """Prefill the prompts of the next jobs and drop the earlier ones."""
-        ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._slots))
-        # Dropped first: they may take as much memory as the rows themselves.
-        self._read = {prompt: read for prompt, read in self._read.items() if prompt in ahead}
-        missing = [prompt for prompt in ahead if prompt not in self._read]
-        self._read.update(zip(missing, self._prefill(missing), strict=True))
+        """Prefill the prompts of the next jobs without their last token, which the next step reads."""
 
-    def _prefill(self, prompts: Sequence[Sequence[int]]) -> list[PrefillState]:
         def read(batch: Sequence[Sequence[int]]) -> list[PrefillState]:
             return self._loop.engine.prefill([prompt[:-1] for prompt in batch])
 
-        return map_by_length(prompts, read, rows=self._slots, tokens=_PREFILL_TOKENS)
+        ahead = dict.fromkeys(job.prompt for job in islice(self._waiting, self._slots))
+        # Earlier prompts are dropped first: they may take as much memory as the rows themselves.
+        self._read = {prompt: state for prompt, state in self._read.items() if prompt in ahead}
+        missing = [prompt for prompt in ahead if prompt not in self._read]
+        states = map_by_length(missing, read, rows=self._slots, tokens=_PREFILL_TOKENS)
+        self._read.update(zip(missing, states, strict=True))
 
     def _prepare_sequences(self, count: int) -> None:
         """Prepare rows for the first waiting jobs, until ``count`` are ready."""
         for job in islice(self._waiting, len(self._ready), count):
-            uniforms = self._uniforms(job.request_id, job.sample, self._spec.max_new_tokens)
+            uniforms = self._uniforms(job.request.id, job.sample, self._spec.max_new_tokens)
             text = self._loop.codec.decode(job.prompt)
             self._ready.append(TokenSequence(next(self._loop.numbers), job, uniforms, text))
 

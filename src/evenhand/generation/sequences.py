@@ -20,7 +20,7 @@ _HALF_WRITTEN = "\ufffd"
 class SequenceRequest:
     """One text to generate."""
 
-    request_id: str
+    request: Request
     sample: int
     prompt: tuple[int, ...]
 
@@ -86,7 +86,7 @@ class TokenSequence:
     def to_completion(self, codec: TokenCodec, spec: GenerationSpec) -> Completion:
         """The completion of the finished text."""
         completion = Completion(
-            self.job.request_id,
+            self.job.request.id,
             self.job.sample,
             None,
             None,

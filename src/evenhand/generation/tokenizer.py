@@ -1,15 +1,19 @@
-"""Tokenizers from the tokenizers library and from transformers."""
+"""Tokenizers of causal and masked models, from the tokenizers library and from transformers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
 
 from evenhand.core.digests import digest
+from evenhand.core.errors import ModelError
 from evenhand.core.regular_files import read_text
 from evenhand.tensors.checkpoints import raise_model_errors
 from evenhand.tensors.model_files import check_steps
@@ -20,33 +24,17 @@ if TYPE_CHECKING:
 
 _MOST_TOKENS: Final = 1 << 24
 """Many times the size of the largest published vocabulary."""
-
-
-class TokenCodec(Protocol):
-    """The tokenizer interface of the models."""
-
-    @property
-    def start(self) -> int | None:
-        """The start token of an empty prompt, or None."""
-        ...
-
-    @property
-    def ends(self) -> frozenset[int]:
-        """The end-of-text tokens."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """A digest that identifies the tokenizer."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, including the tokenizer's own prefix tokens."""
-        ...
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens without special tokens."""
-        ...
+_INSIDE = "##"
+_TIGHT_BEFORE = frozenset(",.;:?!)]}%…")
+_TIGHT_AFTER = frozenset("([{$£€#@")
+_JOINERS = frozenset("-/")
+_CLITICS = frozenset({"s", "t", "re", "ve", "ll", "d", "m"})
+_APOSTROPHES = frozenset("'’")
+_INITIAL = re.compile(r"(?:\A|[\s.(\"])[A-Za-z]\.\Z")
+_NUMBER_MARK = re.compile(r"\d[.,:]\Z")
+_ELISION = re.compile(r"(?:\A|\s)[A-Za-z]['’]\Z")
+_UNTRAINED = re.compile(r"\[unused\d+\]|madeupword\d+")
+_HALF_WRITTEN = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +43,11 @@ class PlainCodec:
 
     tokenizer: Tokenizer
     start: int | None
+    """The start token of an empty prompt, or None."""
     ends: frozenset[int]
+    """The end-of-text tokens."""
     digest: str
+    """Identifies the tokenizer."""
 
     @classmethod
     def read(cls, path: Path, *, end: int) -> PlainCodec:
@@ -109,6 +100,68 @@ class HubCodec:
         return cast(str, text)
 
 
+TokenCodec: TypeAlias = PlainCodec | HubCodec
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedTokenCodec:
+    """A tokenizer for masked generation."""
+
+    tokenizer: Tokenizer
+    before: int
+    """The first token of a row, such as [CLS]."""
+    after: int
+    """The last token of a row, such as [SEP]."""
+    mask: int
+    excluded_tokens: frozenset[int]
+    """Tokens that are never sampled: special tokens, unused tokens, and tokens without a spelling."""
+    digest: str
+
+    @classmethod
+    def of(
+        cls, tokenizer: Tokenizer, *, before: int, after: int, mask: int, vocabulary: int
+    ) -> MaskedTokenCodec:
+        """The codec of a tokenizer whose model scores ``vocabulary`` tokens."""
+        # Special tokens are added here, and padding in tensors.
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
+        untrained = {token for word, token in tokenizer.get_vocab().items() if _UNTRAINED.fullmatch(word)}
+        beyond = set(range(tokenizer.get_vocab_size(), vocabulary))
+        barred = frozenset(token for token in special | untrained | beyond if token < vocabulary)
+        return cls(tokenizer, before, after, mask, barred | {mask}, digest(tokenizer.to_str()))
+
+    @classmethod
+    def read(cls, path: Path, *, vocabulary: int) -> MaskedTokenCodec:
+        """The codec of a ``tokenizer.json`` with BERT's names for its special tokens."""
+        tokenizer = read_tokenizer(path)
+        names = tokenizer.get_vocab()
+        missing = [name for name in ("[CLS]", "[SEP]", "[MASK]") if name not in names]
+        if missing:
+            raise ModelError(
+                f"the tokenizer {path} has no token {missing[0]}",
+                expected="a tokenizer with [CLS], [SEP] and [MASK]",
+                fix="save the tokenizer of the model again, with its special tokens",
+            )
+        before, after, mask = names["[CLS]"], names["[SEP]"], names["[MASK]"]
+        return cls.of(tokenizer, before=before, after=after, mask=mask, vocabulary=vocabulary)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without special tokens."""
+        sound = [drop_surrogates(text) for text in texts]
+        encodings = self.tokenizer.encode_batch_fast(sound, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def continuation(self, prompt: str, before: Sequence[int], tokens: Sequence[int]) -> str:
+        """The clean text of tokens that follow a prompt, which was encoded as ``before``."""
+        if isinstance(self.tokenizer.model, WordPiece):
+            return join_pieces(prompt, [self.tokenizer.id_to_token(token) or "" for token in tokens])
+        # Decoded with the prompt: some tokenizers decode a word differently at the start of a text.
+        whole: str = self.tokenizer.decode([*before, *tokens])
+        start: str = self.tokenizer.decode(list(before))
+        return whole[len(start) :].replace(_HALF_WRITTEN, "")
+
+
 def read_tokenizer(path: Path) -> Tokenizer:
     """Read a ``tokenizer.json``; for a damaged file the library raises various errors or panics."""
     with raise_model_errors(
@@ -141,3 +194,54 @@ def _digest(tokenizer: PreTrainedTokenizerBase) -> str:
     if tokenizer.is_fast:
         return digest(tokenizer.backend_tokenizer.to_str())
     return digest([type(tokenizer).__name__, tokenizer.get_vocab()])
+
+
+def join_pieces(before: str, pieces: Sequence[str]) -> str:
+    """Join pieces to the text that continues ``before``, including the separating space.
+
+    Rules restore the spaces: none before a closing mark or after an opening one; double quotes alternate;
+    hyphens, slashes, clitics, initials and numbers are joined. Information lost by the tokenizer (the case in
+    uncased models, spaces around a dash) is not restored.
+
+    >>> join_pieces("The old", ["##est", "man", "'", "s", "well", "-", "known", "dog", "(", "3", ")", "."])
+    "est man's well-known dog (3)."
+    """
+    text = before
+    for piece, following in zip_longest(pieces, pieces[1:], fillvalue=""):
+        if piece.startswith(_INSIDE) and len(piece) > len(_INSIDE):
+            text += piece.removeprefix(_INSIDE)
+        else:
+            text += (" " if _is_spaced(text, piece, following) else "") + piece
+    return text[len(before) :]
+
+
+def _is_spaced(text: str, piece: str, following: str) -> bool:
+    """Whether a space separates the text and its next piece."""
+    last = text[-1:]
+    if not last or last.isspace() or last in _TIGHT_AFTER:
+        return False
+    if piece in _TIGHT_BEFORE or piece in _APOSTROPHES:
+        return False
+    if piece == '"':
+        return text.count('"') % 2 == 0
+    if last == '"':
+        return text.count('"') % 2 == 0
+    if last in _APOSTROPHES:
+        return piece.lower() not in _CLITICS and not _ELISION.search(text)
+    if piece in _JOINERS or last in _JOINERS:
+        return not _joins(text, piece, following)
+    return not _goes_on(text, piece, following)
+
+
+def _joins(text: str, piece: str, following: str) -> bool:
+    """Whether a hyphen or slash connects two words or numbers."""
+    if piece in _JOINERS:
+        return text[-1].isalnum() and following[:1].isalnum()
+    return text[-2:-1].isalnum() and piece[:1].isalnum()
+
+
+def _goes_on(text: str, piece: str, following: str) -> bool:
+    """Whether the piece continues a number (1,000; 3.5; 12:30) or initials (U.S.)."""
+    if piece.isdigit() and _NUMBER_MARK.search(text):
+        return text[-1] == "." or len(piece) == (3 if text[-1] == "," else 2)
+    return len(piece) == 1 and piece.isalpha() and following == "." and bool(_INITIAL.search(text))

@@ -63,11 +63,6 @@ def decode_attention_kernel(  # noqa: PLR0913 (a kernel has no structures)
     tl.store(out + row * width + head * size + columns, rounded, mask=inside)
 
 
-# Compiled, not called: pointers and compile-time constants have no types.
-# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-decorators=False
-# mypy: disallow-untyped-calls=False
-
-
 @triton.jit
 def group_max_kernel(values, out, groups, stride, WIDTH: tl.constexpr, TILE: tl.constexpr):
     """Write the maximum of each group of ``WIDTH`` adjacent values; NaN if any of them is NaN."""

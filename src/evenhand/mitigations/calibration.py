@@ -33,6 +33,12 @@ BETA1: Final = 0.9
 BETA2: Final = 0.999
 EPSILON: Final = 1e-8
 """Adam's published constants, shared by all kernels."""
+REACH: Final = 512
+"""Number of tokens whose mean direction represents the rest if the whole matrix is not read (ADR 20)."""
+FOLLOW: Final = 0.25
+"""How far tokens beyond the reach follow those within it, orthogonally to the hidden state."""
+NOTHING: Final = -80.0
+"""The log of a share that is negligible in every sum."""
 _MOST_SIGMA: Final = 10.0
 LEAST, MOST = 2.0**-20, 2.0**20
 """Bounds of the strength: repeated halving or doubling would end at 0 or infinity."""
@@ -280,7 +286,7 @@ def _typical_gap(vectors: WordListVectors, model: SteerableModel) -> float:
     import torch
 
     from evenhand.core.files import asset_path
-    from evenhand.mitigations.debias_gains import typical_gap
+    from evenhand.mitigations.objective import typical_gap
 
     with asset_path("examples", "texts.csv").open(encoding="utf-8", newline="") as file:
         texts = [row["text"] for row in csv.DictReader(file)][:EVERYDAY_TEXT_COUNT]

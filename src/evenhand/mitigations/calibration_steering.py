@@ -1,8 +1,16 @@
-"""Calibration as steering: the state of each text, and one step for all rows of a batch."""
+"""Calibration as steering: the state of each text, and K Adam steps on a hidden state for each token.
+
+With z = E h + b and pi = softmax(z), every term of the objective has a closed gradient in h:
+
+    lambda R(h) - KL(pi_vanilla || pi),   d(-KL)/dh = E'pi_vanilla - E'pi
+
+so a step needs E'pi and no autograd. Only the most likely tokens are tracked individually; all others form
+one more row, whose logit is the log of their mass and whose vector is their mean direction (ADR 20).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,14 +18,22 @@ import torch
 from torch import Tensor
 
 from evenhand.core.protocols import Candidates, LMHead, Step
-from evenhand.generation.cuda_graphs import CapturedFunction
-from evenhand.mitigations.calibration import LEAST, MOST, CalibrationConfig
+from evenhand.generation.decode_attention import topk
+from evenhand.mitigations import gpu_backend
+from evenhand.mitigations.calibration import (
+    BETA1,
+    BETA2,
+    EPSILON,
+    FOLLOW,
+    LEAST,
+    MOST,
+    NOTHING,
+    REACH,
+    CalibrationConfig,
+)
 from evenhand.mitigations.calibrator import Calibrator
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.policy import CalibrationResult, Support
-from evenhand.mitigations.token_calibration import DebiasGain, calibrate, expected_vector, find_support
+from evenhand.mitigations.objective import CalibrationResult, ClassifierGain, EmbeddingGain, Gain, Support
 from evenhand.mitigations.word_lists import WordListVectors
-from evenhand.tensors.devices import is_current_gpu
 
 
 class SteeringMemory(NamedTuple):
@@ -38,12 +54,6 @@ class SteeringMemory(NamedTuple):
     """Rows x window: 1 if the text is long enough to have that token."""
 
 
-class _StepResult(NamedTuple):
-    logits: Tensor
-    tokens: Tensor
-    memory: SteeringMemory
-
-
 @dataclass(frozen=True, slots=True)
 class CalibrationSteering:
     """Reinforced calibration of a model, guided by word vectors or a classifier head."""
@@ -52,8 +62,6 @@ class CalibrationSteering:
     settings: CalibrationConfig
     vectors: WordListVectors | None = None
     head: Calibrator | None = None
-    _graphs: dict[bool, CapturedFunction] = field(default_factory=dict, repr=False, compare=False)
-    """Captured steps on a GPU, by whether they cover the whole vocabulary; shared by all texts."""
 
     def begin(self, *, keep: int) -> CalibrationProcessor:
         """A processor for new texts; it returns the policy on the support only if sampling needs no more."""
@@ -62,8 +70,11 @@ class CalibrationSteering:
 
     def advance(
         self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: SteeringMemory, *, whole: bool
-    ) -> _StepResult:
-        """One step of Algorithm 1 for all rows; the result depends only on the arguments."""
+    ) -> tuple[Candidates, SteeringMemory]:
+        """One step of Algorithm 1 for all rows; the result depends only on the arguments.
+
+        With ``whole`` it is the policy over the whole vocabulary, else over the support.
+        """
         states, settings = hidden.float(), self.settings
         support = find_support(states, logits, self.lm_head, size=settings.support, exact=whole)
         gain, after = self._gain(states, support, memory)
@@ -71,12 +82,8 @@ class CalibrationSteering:
         result = calibrate(states, support, gain, memory.strength, settings, action)
         strength = adapt_strength(memory.strength, result.divergence, settings)
         updated = _update_memory(memory, after._replace(strength=strength, divergence=result.divergence))
-        return _StepResult(self._keep_finite(logits, support, result, whole=whole), support.tokens, updated)
-
-    def make_step(self, device: torch.device, *, whole: bool) -> Callable[..., tuple[Tensor, ...]]:
-        """The step on plain tensors; captured on a GPU, where kernel launches would dominate the time."""
-        flat = _FlatStep(self, whole)
-        return self._graphs.setdefault(whole, CapturedFunction(flat)) if is_current_gpu(device) else flat
+        calibrated = self._keep_finite(logits, support, result, whole=whole)
+        return Candidates(calibrated, None if whole else support.tokens), updated
 
     def fresh(self, rows: int, *, start: float, device: torch.device) -> SteeringMemory:
         """The initial state of new texts."""
@@ -89,9 +96,7 @@ class CalibrationSteering:
         strength = torch.full((rows,), start, device=device)
         return SteeringMemory(strength, zeros(), zeros(width), zeros(), zeros(window, inner), zeros(window))
 
-    def _gain(
-        self, states: Tensor, support: Support, memory: SteeringMemory
-    ) -> tuple[DebiasGain, SteeringMemory]:
+    def _gain(self, states: Tensor, support: Support, memory: SteeringMemory) -> tuple[Gain, SteeringMemory]:
         if self.head is None:
             assert self.vectors is not None
             gain = EmbeddingGain.of(self.vectors, states, support.mass, self.settings, memory.total[:, 0])
@@ -113,46 +118,9 @@ class CalibrationSteering:
         return torch.where(finite, calibrated, plain)
 
 
-@dataclass(frozen=True, slots=True)
-class _FlatStep:
-    """A steering step with its state as flat tensors, as graph capture needs."""
-
-    steering: CalibrationSteering
-    whole: bool
-
-    def __call__(
-        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, *memory: Tensor
-    ) -> tuple[Tensor, ...]:
-        step = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
-        return (step.logits, step.tokens, *step.memory)
-
-
-@dataclass(frozen=True, slots=True)
-class CapturableCalibration:
-    """Calibration as a step on tensors: a ``CapturableProcessor``."""
-
-    steering: CalibrationSteering
-    whole: bool
-
-    def fresh(self, rows: int, device: torch.device) -> Sequence[Tensor]:
-        """The initial state of new texts."""
-        if self.steering.settings.strength == 0:
-            return ()
-        return self.steering.fresh(rows, start=self.steering.settings.strength, device=device)
-
-    def advance(
-        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Sequence[Tensor]
-    ) -> tuple[Candidates, Sequence[Tensor]]:
-        """The next candidates, and the updated state."""
-        if not memory:
-            return Candidates(logits), ()
-        step = self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
-        return Candidates(step.logits, None if self.whole else step.tokens), step.memory
-
-
 @dataclass(slots=True)
 class CalibrationProcessor:
-    """Calibrates the rows of one batch, token by token."""
+    """Calibrates the rows of one batch, token by token; also a ``CapturableProcessor``."""
 
     steering: CalibrationSteering
     whole: bool
@@ -166,14 +134,27 @@ class CalibrationProcessor:
         if self.steering.settings.strength == 0:
             return Candidates(step.logits)
         memory = self._gather_memory(list(step.rows), step.hidden.device)
-        inputs = (step.hidden, step.logits, step.uniforms, *memory)
-        logits, tokens, *parts = self.steering.make_step(step.hidden.device, whole=self.whole)(*inputs)
-        self.memory = SteeringMemory(*parts)
-        return Candidates(logits, None if self.whole else tokens)
+        candidates, self.memory = self.steering.advance(
+            step.hidden, step.logits, step.uniforms, memory, whole=self.whole
+        )
+        return candidates
 
-    def flow(self) -> CapturableCalibration | None:
+    def flow(self) -> CalibrationProcessor | None:
         """The same step on tensors; None if texts start with the final strength of earlier ones."""
-        return None if self.steering.settings.carry else CapturableCalibration(self.steering, self.whole)
+        return None if self.steering.settings.carry else self
+
+    def fresh(self, rows: int, device: torch.device) -> Sequence[Tensor]:
+        """The initial state of new texts; empty if nothing is steered."""
+        start = self.steering.settings.strength
+        return self.steering.fresh(rows, start=start, device=device) if start else ()
+
+    def advance(
+        self, hidden: Tensor, logits: Tensor, uniforms: Tensor, memory: Sequence[Tensor]
+    ) -> tuple[Candidates, Sequence[Tensor]]:
+        """The next candidates, and the updated state."""
+        if not memory:
+            return Candidates(logits), ()
+        return self.steering.advance(hidden, logits, uniforms, SteeringMemory(*memory), whole=self.whole)
 
     def _gather_memory(self, rows: list[int], device: torch.device) -> SteeringMemory:
         """The state in the order of these rows; new texts get an initial state."""
@@ -229,7 +210,7 @@ def _classifier_gain(
     expected: Tensor | None,
     memory: SteeringMemory,
     settings: CalibrationConfig,
-) -> tuple[DebiasGain, SteeringMemory]:
+) -> tuple[Gain, SteeringMemory]:
     """The gain of rows and their new state; ``expected`` is None for a head on hidden states.
 
     The state accumulates the model's own expected vector, not the sampled tokens: sampling noise exceeds the
@@ -245,3 +226,153 @@ def _classifier_gain(
     weights = valid * settings.gamma**ages / (settings.window + 1)
     updated = memory._replace(total=total, seen=discounts, inside=inside, valid=valid)
     return ClassifierGain(head, inside, share, weights, expected), updated
+
+
+def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, exact: bool) -> Support:
+    """The ``size`` most likely tokens and the rest, whose mass is exact.
+
+    The rest moves in its mean direction: with ``exact`` that of all other tokens, which reads the whole
+    matrix again; else an estimate from the next most likely tokens up to 512 and the rest's mean logit.
+    """
+    if _is_fused(lm_head.table) and not exact:
+        from evenhand.mitigations import cpu_backend
+
+        return cpu_backend.find_support(hidden, logits, lm_head, size=size)
+    table = lm_head.table
+    values, tokens = topk(logits, min(logits.shape[-1], size if exact else max(size, REACH)))
+    if not exact and gpu_backend.supports_table(table):
+        mass, mean_logit = gpu_backend.log_masses(logits)
+        last, rest_offset = gpu_backend.estimate_rest(hidden, table, tokens, values, mass, mean_logit, size)
+    else:
+        mass, inside = logits.logsumexp(-1), values[:, :size].logsumexp(-1)
+        # log(exp(mass) - exp(inside)); an empty rest is negligible in every sum.
+        rest = mass + torch.log1p(-(inside - mass).exp().clamp(max=1)).clamp(min=NOTHING)
+        if exact:
+            last = _whole_rest(logits, tokens, rest, table)
+        else:
+            last = _near_rest(hidden, logits, table, tokens, values, mass, size)
+        rest_offset = rest - (last * hidden).sum(-1)
+    tokens, likeliest = tokens[:, :size], values[:, :size]
+    offsets = torch.zeros_like(likeliest) if lm_head.bias is None else lm_head.bias[tokens].float()
+    return Support(table, tokens, last, torch.cat([offsets, rest_offset[:, None]], 1), likeliest, mass)
+
+
+def _is_fused(table: Tensor) -> bool:
+    """Whether rows are processed one by one, each in a core's cache."""
+    return table.device.type == "cpu" and table.dtype == torch.float32
+
+
+def expected_vector(hidden: Tensor, support: Support) -> Tensor:
+    """E'pi: the expected output vector of a policy, rows x width."""
+    if _is_fused(support.table):
+        from evenhand.mitigations import cpu_backend
+
+        return cpu_backend.expected_vector(hidden, support)
+    if gpu_backend.supports_table(support.table):
+        return gpu_backend.expected_vector(hidden, support)
+    vectors = support.vectors
+    logits = torch.baddbmm(support.offsets[..., None], vectors, hidden[..., None])[..., 0]
+    return _mean(logits.log_softmax(-1), vectors)
+
+
+def calibrate(
+    hidden: Tensor,
+    support: Support,
+    gain: Gain,
+    strength: Tensor,
+    settings: CalibrationConfig,
+    action: Tensor | None = None,
+) -> CalibrationResult:
+    """The hidden states after K ascent steps of Adam on the objective, and their logits.
+
+    Args:
+        hidden: The model's own hidden states, rows x width, in float32.
+        support: The calibrated tokens.
+        gain: D of the mode.
+        strength: Lambda of each row.
+        settings: Steps and learning rate.
+        action: The index in the support of each row's vanilla token; None uses the expected ratio.
+    """
+    if action is None:
+        if _is_fused(support.table):
+            from evenhand.mitigations import cpu_backend
+
+            return cpu_backend.optimize(hidden, support, gain, strength, settings)
+        if gpu_backend.supports_table(support.table):
+            return gpu_backend.optimize(hidden, support, gain, strength, settings)
+    vectors, offsets = support.vectors, support.offsets[..., None]
+    now, first, second = hidden.clone(), torch.zeros_like(hidden), torch.zeros_like(hidden)
+    rate = settings.rate * hidden.square().mean(-1, keepdim=True).sqrt()
+    start = torch.baddbmm(offsets, vectors, hidden[..., None])[..., 0]
+    policy = start.log_softmax(-1)
+    mean = _mean(policy, vectors)
+    vanilla = mean
+    logits, first_gain = start, None
+    for step in range(1, settings.steps + 1):
+        mass = logits.logsumexp(-1)
+        if step > 1:
+            mean = _mean(logits - mass[:, None], vectors)
+        value, slope = gain.value_and_gradient(now - hidden, mass, mean, now)
+        first_gain = value if first_gain is None else first_gain
+        if action is not None:
+            slope = _with_ratio(slope, value, mean, logits - mass[:, None], policy, vectors, action)
+        upward = torch.addcmul(vanilla - mean, slope, strength[:, None])
+        first.lerp_(upward, 1 - BETA1)
+        second.mul_(BETA2).addcmul_(upward, upward, value=1 - BETA2)
+        size = second.sqrt().mul_((1 - BETA2**step) ** -0.5).add_(EPSILON)
+        now.addcmul_(first / size, rate, value=1 / (1 - BETA1**step))
+        logits = torch.baddbmm(offsets, vectors, now[..., None])[..., 0]
+    # Return the policy of the last hidden state: that of one step earlier differs by 2.7e-2.
+    divergence = (policy.exp() * (policy - logits.log_softmax(-1))).sum(-1)
+    assert first_gain is not None
+    return CalibrationResult(now, logits[:, :-1], divergence, first_gain)
+
+
+def _mean(log_policy: Tensor, vectors: Tensor) -> Tensor:
+    return torch.bmm(log_policy.exp()[:, None], vectors)[:, 0]
+
+
+def _whole_rest(logits: Tensor, tokens: Tensor, rest: Tensor, table: Tensor) -> Tensor:
+    weights = (logits - rest[:, None]).exp().scatter(-1, tokens, 0.0)
+    weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
+    return (weights.to(table.dtype) @ table).float()
+
+
+def _near_rest(
+    hidden: Tensor, logits: Tensor, table: Tensor, tokens: Tensor, values: Tensor, mass: Tensor, size: int
+) -> Tensor:
+    """The mean direction of the rest, estimated without reading the matrix.
+
+    The next most likely tokens contribute exactly. For all others the mean logit gives the component along
+    the hidden state; orthogonally they are assumed to follow the near ones by a quarter.
+    """
+    shares = (values - mass[:, None]).exp()
+    close = shares[:, size:]
+    weight = close.sum(-1).clamp(min=1e-30)
+    weights = (close / weight[:, None]).to(table.dtype)
+    direction = torch.bmm(weights[:, None], table[tokens[:, size:]])[:, 0].float()
+    # The mean logit under the policy, without the part of the near tokens.
+    policy = (logits - mass[:, None]).exp_()
+    mean_logit: Tensor = torch.linalg.vecdot(policy, logits)
+    mean_logit = mean_logit - (shares * values).sum(-1)
+    far = (1 - shares.sum(-1)).clamp(min=1e-9)
+    length = hidden.square().sum(-1).clamp(min=1e-30)
+    along = (direction * hidden).sum(-1) / length
+    across = direction - along[:, None] * hidden
+    beyond = (mean_logit / far / length)[:, None] * hidden + FOLLOW * across
+    return (weight[:, None] * direction + far[:, None] * beyond) / (weight + far)[:, None]
+
+
+def _with_ratio(
+    slope: Tensor,
+    value: Tensor,
+    mean: Tensor,
+    log_policy: Tensor,
+    vanilla: Tensor,
+    vectors: Tensor,
+    action: Tensor,
+) -> Tensor:
+    """The gradient of ratio x D at one token, ratio (dD + D d log pi(action)): sampled eq. 4."""
+    ratio = (log_policy - vanilla).gather(-1, action[:, None]).exp()
+    vector = vectors.gather(1, action[:, None, None].expand(-1, 1, vectors.shape[-1]))[:, 0]
+    return ratio * (slope + value[:, None] * (vector - mean))

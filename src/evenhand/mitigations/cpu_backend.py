@@ -1,91 +1,88 @@
-"""Calibration on a CPU in float32, with the compiled loops of `simd_math` and `cpu_optimizer`."""
+"""Calibration on a CPU in float32, with the compiled loops of `cpu_kernels`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from evenhand.core.protocols import LMHead
-from evenhand.mitigations import cpu_optimizer, simd_math
-from evenhand.mitigations.calibration import CalibrationConfig
+from evenhand.mitigations import cpu_kernels
+from evenhand.mitigations.calibration import REACH, CalibrationConfig
 from evenhand.mitigations.calibrator import Calibrator
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.policy import CalibrationResult, RestConfig, Support
-from evenhand.mitigations.simd_math import Floats, run_on_cores
+from evenhand.mitigations.cpu_kernels import Floats, SupportArrays
+from evenhand.mitigations.objective import CalibrationResult, ClassifierGain, EmbeddingGain, Gain, Support
 
 
-def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int, rest: RestConfig) -> Support:
-    """The CPU version of `token_calibration.find_support`, which does not read the whole matrix."""
-    rows, vocabulary = logits.shape
+def find_support(hidden: Tensor, logits: Tensor, lm_head: LMHead, *, size: int) -> Support:
+    """The CPU version of `calibration_steering.find_support`, which does not read the whole matrix."""
+    (rows, vocabulary), table = logits.shape, lm_head.table
     size = min(size, vocabulary)
-    near = simd_math.TopKConfig(size, min(vocabulary, max(size, rest.reach)), rest.follow, rest.nothing)
-    sizes = ((rows, size), rows, hidden.shape, rows)
-    result = simd_math.TopKResult(
-        np.empty((rows, size), np.int64), *(np.empty(shape, np.float32) for shape in sizes)
+    support = Support(
+        table,
+        torch.empty(rows, size, dtype=torch.long),
+        last=torch.empty(hidden.shape),
+        offsets=torch.zeros(rows, size + 1),
+        logits=torch.empty(rows, size),
+        mass=torch.empty(rows),
     )
-    inputs = (_array(hidden), _array(logits), _array(lm_head.table), near, result)
-    _each_core(simd_math.find_topk, rows, *inputs)
-    tokens, values, mass, last, offset = map(torch.from_numpy, result)
-    offsets = torch.zeros(rows, size) if lm_head.bias is None else lm_head.bias[tokens].float()
-    return Support(lm_head.table, tokens, last, torch.cat([offsets, offset[:, None]], 1), values, mass)
+    reach = min(vocabulary, max(size, REACH))
+    _each_core(cpu_kernels.find_topk, rows, _array(hidden), _array(logits), reach, _arrays(support))
+    if lm_head.bias is not None:
+        support.offsets[:, :-1] = lm_head.bias[support.tokens]
+    return support
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """The CPU version of `token_calibration.expected_vector`."""
-    out = np.empty(hidden.shape, np.float32)
-    _each_core(cpu_optimizer.write_expected_vectors, len(hidden), _to_inputs(hidden, support), out)
-    return torch.from_numpy(out)
+    """The CPU version of `calibration_steering.expected_vector`."""
+    out = torch.empty(hidden.shape)
+    write = cpu_kernels.write_expected_vectors
+    _each_core(write, len(hidden), _array(hidden), _arrays(support), _array(out))
+    return out
 
 
 def optimize(
     hidden: Tensor,
     support: Support,
-    gain: EmbeddingGain | ClassifierGain,
+    gain: Gain,
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:
-    """The CPU version of `token_calibration.calibrate`."""
-    rows, inputs = len(hidden), _to_inputs(hidden, support)
-    config = cpu_optimizer.OptimizerConfig(_array(strength), settings.steps, settings.rate)
-    sizes = (hidden.shape, support.offsets.shape, rows, rows)
-    outputs = cpu_optimizer.OptimizerOutputs(*(np.empty(shape, np.float32) for shape in sizes))
+    """The CPU version of `calibration_steering.calibrate`."""
+    rows = len(hidden)
+    now, logits = torch.empty(hidden.shape), torch.empty(support.offsets.shape)
+    result = CalibrationResult(now, logits, torch.empty(rows), torch.empty(rows))
+    inputs = (_array(hidden), _arrays(support), settings.steps, settings.rate)
+    outputs = cpu_kernels.ResultArrays(*map(_array, result))
     if isinstance(gain, EmbeddingGain):
-        words = _to_word_arrays(gain, hidden)
-        _each_core(cpu_optimizer.optimize_by_words, rows, inputs, config, words, outputs)
+        words = _to_word_arrays(gain, strength)
+        _each_core(cpu_kernels.optimize_by_words, rows, *inputs, words, outputs)
     else:
-        _each_core(cpu_optimizer.optimize_by_head, rows, inputs, config, _to_head_arrays(gain), outputs)
-    now, logits, divergence, gains = map(torch.from_numpy, outputs)
-    return CalibrationResult(now, logits[:, :-1], divergence, gains)
+        head = _to_head_arrays(gain, strength)
+        _each_core(cpu_kernels.optimize_by_head, rows, *inputs, head, outputs)
+    return result._replace(logits=logits[:, :-1])
 
 
-def _to_inputs(hidden: Tensor, support: Support) -> cpu_optimizer.OptimizerInputs:
-    return cpu_optimizer.OptimizerInputs(
-        _array(hidden),
-        _array(support.table),
-        support.tokens.contiguous().numpy(),
-        _array(support.last),
-        _array(support.offsets),
-        _array(support.mass),
-    )
-
-
-def _to_word_arrays(gain: EmbeddingGain, hidden: Tensor) -> cpu_optimizer.WordGainArrays:
+def _to_word_arrays(gain: EmbeddingGain, strength: Tensor) -> cpu_kernels.WordGainArrays:
     vectors = gain.vectors
-    return cpu_optimizer.WordGainArrays(
+    return cpu_kernels.WordGainArrays(
+        strength=_array(strength),
         sides=_array(torch.stack([vectors.first, vectors.second])),
-        offsets=_array(hidden.new_tensor(vectors.offsets)),
+        offsets=_array(strength.new_tensor(vectors.offsets)),
         units=_array(gain.units),
         targets=_array(gain.earlier - vectors.centre),
         balance=float(gain.balance),
     )
 
 
-def _to_head_arrays(gain: ClassifierGain) -> cpu_optimizer.HeadGainArrays:
-    return cpu_optimizer.HeadGainArrays(
+def _to_head_arrays(gain: ClassifierGain, strength: Tensor) -> cpu_kernels.HeadGainArrays:
+    return cpu_kernels.HeadGainArrays(
+        strength=_array(strength),
         inner=_array(gain.head.inner),
         inner_transposed=_transposed_inner(gain.head),
         outer=_array(gain.head.outer),
@@ -103,10 +100,31 @@ def _transposed_inner(head: Calibrator) -> Floats:
     return _array(head.inner.T)
 
 
+def _arrays(support: Support) -> SupportArrays:
+    """The support as arrays in the same memory."""
+    table, tokens, *others = support
+    return SupportArrays(_array(table), tokens.contiguous().numpy(), *map(_array, others))
+
+
 def _array(tensor: Tensor) -> Floats:
     array: Floats = tensor.detach().contiguous().numpy()
     return array
 
 
 def _each_core(work: Callable[..., None], rows: int, *arguments: object) -> None:
-    run_on_cores(work, rows, *arguments, cores=torch.get_num_threads())
+    """Split rows over the cores; the function gets the begin and end of its part as first arguments."""
+    cores = torch.get_num_threads()
+    parts = max(1, min(cores, rows))
+    ends = [rows * part // parts for part in range(parts + 1)]
+    (first, *others) = pairwise(ends)
+    # Not numba's own threads: they do not survive a fork, and corpora are counted in forked processes.
+    begun = [_pool(os.getpid(), cores).submit(work, *other, *arguments) for other in others]
+    work(*first, *arguments)
+    for part in begun:
+        part.result()
+
+
+@lru_cache(maxsize=1)
+def _pool(_process: int, cores: int) -> ThreadPoolExecutor:
+    """A thread pool per process; a fork does not inherit its parent's threads."""
+    return ThreadPoolExecutor(cores, thread_name_prefix="calibration")

@@ -9,9 +9,8 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import Tensor
 
-from evenhand.mitigations.calibration import BETA1, BETA2, CalibrationConfig
-from evenhand.mitigations.debias_gains import ClassifierGain, EmbeddingGain
-from evenhand.mitigations.policy import CalibrationResult, RestConfig, Support, TopKTokens
+from evenhand.mitigations.calibration import BETA1, BETA2, FOLLOW, NOTHING, CalibrationConfig
+from evenhand.mitigations.objective import CalibrationResult, ClassifierGain, EmbeddingGain, Gain, Support
 from evenhand.mitigations.word_lists import WordListVectors
 from evenhand.tensors.devices import is_current_gpu, triton_available
 
@@ -50,11 +49,6 @@ def supports_table(table: Tensor) -> bool:
     return fits and is_available()
 
 
-def supports_rows(support: Support) -> bool:
-    """Whether these rows are supported."""
-    return supports_table(support.table)
-
-
 def log_masses(logits: Tensor) -> tuple[Tensor, Tensor]:
     """The log of each row's mass, and the mean of its logits under its own policy."""
     from evenhand.mitigations import triton_optimizer
@@ -68,21 +62,27 @@ def log_masses(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def estimate_rest(
-    hidden: Tensor, table: Tensor, near: TopKTokens, mean_logit: Tensor, rest: RestConfig
+    hidden: Tensor,
+    table: Tensor,
+    tokens: Tensor,
+    values: Tensor,
+    mass: Tensor,
+    mean_logit: Tensor,
+    size: int,
 ) -> tuple[Tensor, Tensor]:
-    """The result of `token_calibration._near_rest`, and the offset of its product with the hidden state."""
+    """The mean direction of the rest (ADR 20), and the offset of its product with the hidden state."""
     from evenhand.mitigations import triton_optimizer
 
     rows, width = hidden.shape
-    reach = near.values.shape[1]
+    reach = values.shape[1]
     sums, last = hidden.new_empty(rows, _PARTS, width), torch.empty_like(hidden)
-    offset, values = hidden.new_empty(rows), near.values.contiguous()
+    offset, values = hidden.new_empty(rows), values.contiguous()
     sizes = {"W": _power_of_two(width), "PARTS": _PARTS, "num_warps": _WARPS}
-    seen = (table, near.tokens.contiguous(), values, near.mass, sums)
-    triton_optimizer.weigh_rest[rows, _PARTS](*seen, near.size, reach, width, TILE=_TILE, **sizes)
-    inputs = (sums, values, near.mass, mean_logit, hidden.contiguous(), last, offset)
+    seen = (table, tokens.contiguous(), values, mass, sums)
+    triton_optimizer.weigh_rest[rows, _PARTS](*seen, size, reach, width, TILE=_TILE, **sizes)
+    inputs = (sums, values, mass, mean_logit, hidden.contiguous(), last, offset)
     triton_optimizer.rest_direction[rows,](
-        *inputs, rest.follow, rest.nothing, near.size, reach, width, R=_power_of_two(reach), **sizes
+        *inputs, FOLLOW, NOTHING, size, reach, width, R=_power_of_two(reach), **sizes
     )
     return last, offset
 
@@ -90,11 +90,11 @@ def estimate_rest(
 def optimize(
     hidden: Tensor,
     support: Support,
-    gain: EmbeddingGain | ClassifierGain,
+    gain: Gain,
     strength: Tensor,
     settings: CalibrationConfig,
 ) -> CalibrationResult:
-    """The GPU version of `token_calibration.calibrate`."""
+    """The GPU version of `calibration_steering.calibrate`."""
     opt = _OptimizerBuffers(hidden.contiguous(), support, strength.contiguous(), settings)
     start = opt.evaluate_policy()
     step = _by_words(opt, gain) if isinstance(gain, EmbeddingGain) else _by_head(opt, gain)
@@ -108,7 +108,7 @@ def optimize(
 
 
 def expected_vector(hidden: Tensor, support: Support) -> Tensor:
-    """The GPU version of `token_calibration.expected_vector`."""
+    """The GPU version of `calibration_steering.expected_vector`."""
     opt = _OptimizerBuffers(hidden.contiguous(), support, support.mass, CalibrationConfig())
     opt.evaluate_policy()
     return opt.means.sum(1) / opt.totals.sum(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""`token_calibration.calibrate` as Triton kernels: a few launches per step instead of thirty.
+"""`calibration_steering.calibrate` as Triton kernels: a few launches per step instead of thirty.
 
 Imported only where Triton is installed, which comes with torch for CUDA. `gpu_backend` calls them.
 """
@@ -216,7 +216,7 @@ def step_by_words(  # noqa: PLR0913
     W: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """One ascent step with `debias_gains.EmbeddingGain`; the first one also writes D."""
+    """One ascent step with `objective.EmbeddingGain`; the first one also writes D."""
     row = tl.program_id(0)
     columns = tl.arange(0, W)
     inside = columns < width
@@ -298,7 +298,7 @@ def head_gain_gradient(  # noqa: PLR0913
     FIRST: tl.constexpr,
     U: tl.constexpr,
 ):
-    """Write lambda times the gradient of `debias_gains.ClassifierGain` in the inner layer's input."""
+    """Write lambda times the gradient of `objective.ClassifierGain` in the inner layer's input."""
     row = tl.program_id(0)
     columns = tl.arange(0, U)
     valid = columns < units

@@ -11,11 +11,10 @@ from evenhand.core.files import asset_path
 from evenhand.core.records import Execution, ModelRef
 from evenhand.generation import gibbs_sampling, scheduler
 from evenhand.generation.bert import Bert, BertShape
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
-from evenhand.generation.tokenizer import PlainCodec
-from evenhand.models.local import CausalModel, MaskedModel, local_options
+from evenhand.generation.gibbs_sampling import MaskedModel
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
+from evenhand.generation.tokenizer import MaskedTokenCodec, PlainCodec
+from evenhand.models.local import CausalModel, local_options
 from evenhand.tensors import int8_weights
 from evenhand.tensors.checkpoints import read_config
 from evenhand.tensors.devices import select_device
@@ -49,7 +48,7 @@ def load(name: str = "causal", *, execution: Execution | None = None) -> CausalM
     masked = Bert(shape, tensors, device=device)
     masked_codec = MaskedTokenCodec.read(tokenizer, vocabulary=shape.vocabulary)
     ref = _refer("builtin:masked", weights, masked_codec.digest, masked, gibbs_sampling.VERSION)
-    return MaskedModel(ref, gibbs_sampling.GibbsSampler(masked, masked_codec, execution.batch, ref.name))
+    return MaskedModel(masked, masked_codec, execution.batch, ref)
 
 
 def _refer(name: str, weights: Path, tokenizer: str, engine: Gpt2 | Bert, loop: str) -> ModelRef:

@@ -31,13 +31,12 @@ from evenhand.core.regular_files import open_regular
 from evenhand.generation import gibbs_sampling, scheduler
 from evenhand.generation.bert import Bert, BertShape
 from evenhand.generation.engine import Engine, MaskedEngine
-from evenhand.generation.gpt2 import Gpt2
-from evenhand.generation.gpt2_weights import Gpt2Shape
+from evenhand.generation.gibbs_sampling import MaskedModel
+from evenhand.generation.gpt2 import Gpt2, Gpt2Shape
 from evenhand.generation.hub_engine import HubEngine, HubMasked, check_cache
-from evenhand.generation.masked_tokenizer import MaskedTokenCodec
 from evenhand.generation.spec_checks import check_control_code
-from evenhand.generation.tokenizer import HubCodec, check_ids
-from evenhand.models.local import CausalModel, MaskedModel, local_options
+from evenhand.generation.tokenizer import HubCodec, MaskedTokenCodec, check_ids
+from evenhand.models.local import CausalModel, local_options
 from evenhand.tensors import checkpoints
 from evenhand.tensors.devices import select_device, select_dtype
 from evenhand.tensors.model_files import ModelFiles, locate_model
@@ -224,7 +223,7 @@ def _load_masked(
     codec = _masked_codec(_read_tokenizer(source, vocabulary), source.name, vocabulary)
     options = local_options(codec.digest, dtype=kind, device=device, loop=gibbs_sampling.VERSION)
     ref = ModelRef("masked", source.name, source.commit or checkpoints.weights_digest(files), options)
-    return MaskedModel(ref, gibbs_sampling.GibbsSampler(engine, codec, batch, source.name))
+    return MaskedModel(engine, codec, batch, ref)
 
 
 def _masked_codec(tokenizer: PreTrainedTokenizerBase, name: str, vocabulary: int) -> MaskedTokenCodec:

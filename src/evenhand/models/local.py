@@ -1,4 +1,4 @@
-"""Local causal and masked language models: both generate; causal ones also score and can be steered."""
+"""Local causal language models, which generate, score and can be steered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import torch
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import LMHead, Steering
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
-from evenhand.generation.gibbs_sampling import GibbsSampler
 from evenhand.generation.scheduler import SamplingLoop
 from evenhand.generation.spec_checks import check_control_code, check_spec, refuse_iterations
 from evenhand.tensors.devices import dtype_name
@@ -108,31 +107,6 @@ class CausalModel:
 
 def _total(parts: Sequence[torch.Tensor]) -> tuple[float, int]:
     return sum(float(part.double().sum()) for part in parts), sum(len(part) for part in parts)
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedModel:
-    """A local masked language model, used as a ``Model`` that continues prompts."""
-
-    ref: ModelRef
-    loop: GibbsSampler
-
-    @property
-    def at_once(self) -> int:
-        """The number of texts to request together."""
-        return self.loop.at_once
-
-    def resolved(self, spec: GenerationSpec) -> GenerationSpec:
-        """The spec with burn-in and iterations filled in; an error for unsupported sampling options."""
-        return self.loop.resolved(spec)
-
-    def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
-        """Completions as they finish, one per request and sample."""
-        return self.loop.run(requests, self.resolved(spec))
-
-    def pace(self, spec: GenerationSpec) -> float:
-        """Lower bound on tokens per second, from two passes over a full batch: every iteration is counted."""
-        return self.loop.pace(self.resolved(spec))
 
 
 def local_options(tokenizer: str, *, dtype: torch.dtype, device: torch.device, loop: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import EvenhandError, ModelError
 from evenhand.core.regular_files import read_text
+from evenhand.tensors.linear_layer import LayerNormWeights
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -28,6 +30,7 @@ MOST_LAYERS: Final = 1024
 """Several times the depth of the deepest published models: a configuration with more is damaged."""
 
 Network = TypeVar("Network", bound=nn.Module)
+_Number = TypeVar("_Number", int, float)
 
 
 @contextmanager
@@ -135,6 +138,12 @@ def read_config(folder: Path, name: str = "config.json") -> Mapping[str, object]
     return cast("Mapping[str, object]", config)
 
 
+def config_number(config: Mapping[str, object], name: str, default: _Number) -> _Number:
+    """A number in a configuration; the default if it is missing or null."""
+    value = config.get(name)
+    return default if value is None else cast(_Number, value)
+
+
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files of a folder, checked to be complete."""
     if (folder / _INDEX).is_file():
@@ -192,6 +201,50 @@ def read_tensors(files: Sequence[Path]) -> dict[str, Tensor]:
                 fix="download it again",
             ) from error
     return tensors
+
+
+@dataclass(frozen=True, slots=True)
+class WeightReader:
+    """Finds weights by name, with or without ``prefix``, and moves them to the device."""
+
+    tensors: Mapping[str, Tensor]
+    prefix: str
+    device: torch.device
+    dtype: torch.dtype
+    epsilon: float
+
+    def tensor(self, name: str) -> Tensor:
+        """The weights of this name."""
+        for candidate in self.spellings(name):
+            stored = self.tensors.get(candidate, self.tensors.get(self.prefix + candidate))
+            if stored is not None:
+                weights = stored.to(self.device, self.dtype)
+                require_finite({candidate: weights}, "the model")
+                return weights
+        raise ModelError(
+            f"the weights have no {name!r}",
+            expected="a complete checkpoint with its language-model head",
+            fix="save or download the model again",
+        )
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """The names of these weights in checkpoints."""
+        return (name,)
+
+    def table(self, name: str, entries: int, width: int) -> Tensor:
+        """A matrix of vectors; an error if its size differs."""
+        table = self.tensor(name)
+        if table.shape != (entries, width):
+            raise ModelError(
+                f"{name!r} is {' x '.join(map(str, table.shape))}, not {entries} x {width}",
+                expected="weights with the sizes in config.json",
+                fix="save or download the model again",
+            )
+        return table
+
+    def norm(self, name: str) -> LayerNormWeights:
+        """A layer normalisation."""
+        return LayerNormWeights(self.tensor(f"{name}.weight"), self.tensor(f"{name}.bias"), self.epsilon)
 
 
 def require_tokenizer(folder: Path) -> None:

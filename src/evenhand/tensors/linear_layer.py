@@ -1,8 +1,8 @@
-"""Matrix products with weights laid out for the device they run on."""
+"""Layers for inference: matrix products with weights laid out for their device, and normalisation."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +10,18 @@ from torch import Tensor, nn
 
 ROWS_HINT: Final = 32
 """The number of rows the packed layout is chosen for; any other number works too."""
+
+
+class LayerNormWeights(NamedTuple):
+    """Layer normalisation with its gain and bias."""
+
+    weight: Tensor
+    bias: Tensor
+    epsilon: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The normalised rows."""
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
 class PackedLinear:

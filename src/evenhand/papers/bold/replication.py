@@ -472,7 +472,7 @@ def _identity(source: PaperSource) -> Json:
 def _is_masked(model: Model) -> bool:
     # Imported here because it needs torch, which replayed texts do not.
     try:
-        from evenhand.models.local import MaskedModel
+        from evenhand.generation.gibbs_sampling import MaskedModel
     except ImportError:
         return False
     return isinstance(model, MaskedModel)

@@ -1,9 +1,12 @@
-"""The debias gains of the two modes, with gradients with respect to the hidden state."""
+"""What a calibration optimises: a policy, and the debias gains of the two modes with their gradients.
+
+A policy lists the most likely tokens individually; all others count as one, the rest.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +18,40 @@ from evenhand.mitigations.word_lists import WordListVectors
 
 DISCOUNT: Final = 0.99
 """The discount of a token's distances for each later token in the accumulated gap."""
+
+
+class Support(NamedTuple):
+    """The calibrated tokens, one row each, and the rest of the vocabulary as the last row."""
+
+    table: Tensor
+    """The output matrix, vocabulary x width."""
+    tokens: Tensor
+    """Rows x tokens, most likely first."""
+    last: Tensor
+    """Rows x width: the direction of the rest."""
+    offsets: Tensor
+    """Rows x (tokens + 1): the biases added to products with the vectors."""
+    logits: Tensor
+    """Rows x tokens: the model's own logits."""
+    mass: Tensor
+    """The log of the sum of exp(logits) over the vocabulary, one per row."""
+
+    @property
+    def vectors(self) -> Tensor:
+        """Rows x (tokens + 1) x width, gathered anew in float32."""
+        return torch.cat([self.table[self.tokens].float(), self.last[:, None]], 1)
+
+
+class CalibrationResult(NamedTuple):
+    """The result of a calibration."""
+
+    hidden: Tensor
+    logits: Tensor
+    """Rows x tokens of the support, at the last hidden state."""
+    divergence: Tensor
+    """KL(vanilla || calibrated) of each row, in nats."""
+    gain: Tensor
+    """D at the vanilla hidden state."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +94,14 @@ class EmbeddingGain:
     def value_and_gradient(
         self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """D of each row, and its gradient."""
+        """D of each row, and its gradient with respect to the hidden state.
+
+        Args:
+            shift: How far the hidden states have moved, rows x width.
+            mass: The log of the sum of exp(logits), one per row.
+            mean: E'pi, rows x width.
+            hidden: The hidden states, rows x width.
+        """
         one, two = _distances(self.vectors, hidden, mass)
         gap = self.earlier + one - two - self.vectors.centre
         lean = self.balance * torch.sign(gap)
@@ -109,7 +153,7 @@ class ClassifierGain:
     def value_and_gradient(
         self, shift: Tensor, mass: Tensor, mean: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """D of each row, and its gradient."""
+        """D of each row, and its gradient, as in `EmbeddingGain`."""
         movement = (shift if self.expected is None else mean - self.expected) * self.share[:, None]
         active = torch.tanh(self.inside + (movement @ self.head.inner.T)[:, None])
         odds = active @ self.head.outer + self.head.outer_bias
@@ -117,3 +161,7 @@ class ClassifierGain:
         pull = -self.weights * torch.sign(odds) * torch.sigmoid(-odds.abs())
         back = (pull[..., None] * (1 - active.square())).sum(1) * self.head.outer
         return value, (back * self.share[:, None]) @ self.head.inner
+
+
+Gain: TypeAlias = EmbeddingGain | ClassifierGain
+"""The debias gain D of a mode, for the rows of one step."""

@@ -18,13 +18,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.generation import graph_cache as desks
-from evenhand.generation import graph_decoder
+from evenhand.generation import decoders
 from evenhand.generation.cuda_graphs import AsyncTokenCopy, GraphCaptureError
+from evenhand.generation.decoders import GraphCache, GraphDecoder
 from evenhand.generation.engine import DecoderOutput
 from evenhand.generation.gpt2 import Gpt2KVCache
-from evenhand.generation.graph_cache import GraphCache
-from evenhand.generation.graph_decoder import GraphDecoder
 from evenhand.generation.hub_engine import HubEngine
 from evenhand.generation.scheduler import SamplingLoop, _compact_slots
 from evenhand.generation.sequences import TokenSequence
@@ -77,7 +75,7 @@ def test_a_step_is_ordered_before_the_tokens_of_the_last_one_are_looked_at(
 
             return watched
 
-    monkeypatch.setattr(graph_decoder, "AsyncTokenCopy", Watched)
+    monkeypatch.setattr(decoders, "AsyncTokenCopy", Watched)
     loop = SamplingLoop(
         lean(tiny.gpt2(end=None)), codec(frozenset()), batch=6, graph_cache=GraphCache(can_capture=True)
     )
@@ -132,7 +130,7 @@ def test_what_was_recorded_serves_the_next_run_where_it_fits() -> None:
 
 def test_large_tables_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = SamplingLoop(lean(tiny.gpt2()), codec(), batch=2, graph_cache=GraphCache(can_capture=True))
-    monkeypatch.setattr(desks, "_device_memory", lambda device: 1000)
+    monkeypatch.setattr(decoders, "_device_memory", lambda device: 1000)
     list(loop.run(requests(1), GREEDY))
     assert loop.graph_cache._decoders == []
 
