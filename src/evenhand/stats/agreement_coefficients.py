@@ -18,6 +18,7 @@ from evenhand.stats._arrays import (
     Floats,
     Ids,
     Ints,
+    check_pairs,
     check_values,
     cross_tabulate,
     divide,
@@ -89,11 +90,7 @@ def spearman(
     x: npt.ArrayLike, y: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Spearman's rank correlation (ties get mid-ranks), from -1 to 1, with a cluster bootstrap interval."""
-    first, second = check_values(x, "x"), check_values(y, "y")
-    if first.size != second.size:
-        raise InputError(
-            f"x has {first.size} values and y has {second.size}", expected="as many in x as in y"
-        )
+    first, second = check_pairs(x, y, ("x", "y"))
     codes = encode_clusters(clusters, first.size)
     (_, of_x), (_, of_y) = (np.unique(values, return_inverse=True) for values in (first, second))
 

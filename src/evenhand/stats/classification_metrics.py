@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,12 +18,13 @@ from evenhand.stats._arrays import (
     Ints,
     RandomSource,
     check_lengths,
+    check_level,
     check_values,
     cross_tabulate,
     divide,
     encode_clusters,
 )
-from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate, resample_clusters
+from evenhand.stats.bootstrap import PERCENTILE, percentile_estimate, resample_clusters
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.results import NO_VALUES, NO_VARIATION
 
@@ -94,10 +94,11 @@ def validate_labels(
         drawn = generator.multinomial(n_clusters, times / n_clusters, size=resamples) @ rows
     tables = np.concatenate([counts[None], drawn.reshape(-1, size, size)])
 
+    missing = Estimate(None, None, None, level, method, n, 0, n_clusters, NO_VALUES)
+
     def estimate(values: Floats) -> Estimate:
         # Keep the interval however few resamples have the label.
-        value = float(values[0]) if n else None
-        return percentile_estimate(value, values[1:], 0, Sample(n, n_clusters), level=level, method=method)
+        return percentile_estimate(float(values[0]) if n else None, values[1:], missing)
 
     def share_equal(rows: Bools) -> Estimate:
         own = None if clusters is None else np.asarray(clusters)[rows]
@@ -193,11 +194,9 @@ def best_cut(
     check_lengths("equal numbers of both", values=scores, labels=codes)
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
     n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
-    sample = Sample(scores.size, n_clusters)
-    percentiles = partial(percentile_estimate, resamples=resamples, sample=sample, level=level)
+    reason = NO_VARIATION if scores.size else NO_VALUES
+    missing = Estimate(None, None, None, check_level(level), _NAME, scores.size, 0, n_clusters, reason)
     if not cuts.size or np.unique(codes).size < 2:
-        reason = NO_VARIATION if scores.size else NO_VALUES
-        missing = percentiles(None, np.empty(0), method=_NAME, reason=reason)
         return BestCut(*(missing,) * 5, 0, ())
     sizes = np.abs(scores) if labels == 3 else scores
     side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
@@ -218,21 +217,20 @@ def best_cut(
         unseen.append(drawn.table(_cross_validate(drawn, generator, folds), np.arange(rows.size)))
     variants = {"": (fits[best], np.stack(fitted)), ", cross-validated": (held_out, np.stack(unseen))}
 
-    def estimate(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
+    def estimate(value: float, draws: Floats, name: str) -> Estimate:
+        named = replace(missing, method=f"{name}, {PERCENTILE}")
+        return percentile_estimate(value, draws, named, resamples=resamples)
+
+    def compare(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
         return [
-            percentiles(
-                float(np.mean(measure(tables))),
-                measure(draws),
-                method=f"{name}{variant}, {PERCENTILE}",
-                reason=NO_VARIATION,
-            )
+            estimate(float(np.mean(measure(tables))), measure(draws), name + variant)
             for variant, (tables, draws) in variants.items()
         ]
 
-    kappa, kappa_held_out = estimate(cohens_kappa, "Cohen's kappa")
-    accuracy, accuracy_held_out = estimate(_accuracies, "share of equal labels")
+    kappa, kappa_held_out = compare(cohens_kappa, "Cohen's kappa")
+    accuracy, accuracy_held_out = compare(_accuracies, "share of equal labels")
     return BestCut(
-        cut=percentiles(float(cuts[best]), np.array(drawn_cuts), method=f"{_NAME}, {PERCENTILE}"),
+        cut=estimate(float(cuts[best]), np.array(drawn_cuts), _NAME),
         kappa=kappa,
         accuracy=accuracy,
         kappa_held_out=kappa_held_out,
@@ -286,8 +284,8 @@ class _CodedTexts:
 
     def of(self, rows: Ints) -> _CodedTexts:
         """The given rows; repeated rows stay in their cluster."""
-        parts = (self.reached[rows], self.side[rows], self.human[rows], self.groups[rows])
-        return _CodedTexts(self.cuts, *parts, self.labels)
+        columns = ("reached", "side", "human", "groups")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
     def table(self, predicted: Ints, rows: Ints) -> Floats:
         """The confusion matrix of predictions over the given rows."""

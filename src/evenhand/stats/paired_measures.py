@@ -114,12 +114,7 @@ def demographic_parity(
 
     Over pairs whose true class it is, this is equal opportunity. Null where neither group has a hit.
     """
-    first, second = check_binary(hits_a, "a"), check_binary(hits_b, "b")
-    if first.size != second.size:
-        raise InputError(
-            f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
-        )
-    hits = np.stack([first, second], axis=1)
+    hits = np.stack(check_pairs(check_binary(hits_a, "a"), check_binary(hits_b, "b")), axis=1)
     ratio = _parity(Resampling(**how), encode_clusters(clusters, len(hits)), hits)
     return Parity(ratio, *(hits.mean(axis=0).tolist() if len(hits) else (None, None)))
 
