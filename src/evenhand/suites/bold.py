@@ -24,7 +24,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path, user_path
 from evenhand.core.records import REST, Execution, GenerationSpec, Group, Mention, Prompt, SuiteInfo
 from evenhand.core.regular_files import read_text
-from evenhand.store.table_files import first_error_line, load_parquet
+from evenhand.store.table_files import first_error_line, load_parquet, read_json_lines
 from evenhand.suites.starter import BASELINES, EXPLORATORY
 
 HUMAN: Final = "WIKI"
@@ -437,13 +437,10 @@ def _read_nested(path: Path) -> Mapping[str, Mapping[str, list[str]]]:
 def _objects(path: Path) -> Iterator[Mapping[str, Json]]:
     """The objects of a JSON list, or of JSON lines."""
     text = _read(path)
-    if text.lstrip().startswith("["):
-        parts = iter(cast("list[Json]", _parse_json(text, path)))
-    else:
-        # Not splitlines: a text may hold a Unicode line separator.
-        lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-        parts = (_parse_json(line, path, f"line {number} ") for number, line in lines)
-    for number, part in enumerate(parts, start=1):
+    if not text.lstrip().startswith("["):
+        yield from (row for _, row in read_json_lines(path))
+        return
+    for number, part in enumerate(cast("list[Json]", _parse_json(text, path)), start=1):
         if not isinstance(part, Mapping):
             _raise_damaged(path, f"entry {number} is not an object")
         yield part
@@ -456,11 +453,11 @@ def _read(path: Path) -> str:
         _raise_damaged(path, str(error))
 
 
-def _parse_json(text: str, path: Path, where: str = "") -> Json:
+def _parse_json(text: str, path: Path) -> Json:
     try:
         return cast(Json, json.loads(text))
     except (ValueError, RecursionError) as error:
-        _raise_damaged(path, f"{where}is not JSON: {error}")
+        _raise_damaged(path, f"is not JSON: {error}")
 
 
 def _texts(value: Json) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from io import StringIO
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 from urllib.parse import parse_qsl
 
 import polars as pl
@@ -64,18 +64,11 @@ class PromptColumns:
     mentions: str | None = None
     strata: tuple[str, ...] = ()
 
-    def identity(self) -> dict[str, Json]:
-        """What the prompts depend on, besides the files."""
-        return {name: value for name, value in asdict(self).items() if value}
-
     def list_columns(self) -> dict[str, str]:
         """Every column, by the option that names it."""
-        single = {key: getattr(self, key) for key in _SINGLE}
-        return {
-            **{key: column for key, column in single.items() if column},
-            **{f"group.{axis}": column for axis, column in self.groups.items()},
-            **{f"stratum {column}": column for column in self.strata},
-        }
+        single = {key: column for key in _SINGLE if (column := getattr(self, key))}
+        groups = {f"group.{axis}": column for axis, column in self.groups.items()}
+        return single | groups | {f"stratum {column}": column for column in self.strata}
 
 
 class DatasetName(NamedTuple):
@@ -189,8 +182,8 @@ def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[s
             expected=f"files ending in {', '.join(ENDINGS)}",
             fix="check the name",
         )
-    config = _only("configuration", name.config, {key[0] for key in parts}, name.place)
-    split = _only("split", name.split, {key[1] for key in parts if key[0] == config}, name.place)
+    config = _only("configuration", name.config, {key for key, _ in parts}, name.place)
+    split = _only("split", name.split, {part for key, part in parts if key == config}, name.place)
     return parts[config, split]
 
 
@@ -226,14 +219,12 @@ def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
 
 def _configs(readme: str) -> list[Mapping[str, object]]:
     header = re.match(r"---\r?\n(.*?)\r?\n---\s*(\n|\Z)", readme, re.DOTALL)
-    if header is None:
-        return []
     try:
         import yaml
     except ImportError:  # comes with the Hub's library; without it, file names decide
         return []
     try:
-        content = yaml.safe_load(header[1])
+        content = yaml.safe_load(header[1] if header else "")
     except (yaml.YAMLError, ValueError, RecursionError):
         return []
     listed = content.get("configs") if isinstance(content, Mapping) else None
@@ -262,8 +253,7 @@ def _by_name(files: Sequence[str]) -> SplitParts:
     parts: SplitParts = {}
     for file in files:
         words = set(re.split(r"[^a-z]+", file.lower()))
-        split = next((one for one, known in _SPLITS.items() if words & set(known)), None)
-        if split:
+        if split := next((one for one, known in _SPLITS.items() if words & set(known)), None):
             parts.setdefault(("default", split), []).append(file)
     return parts or ({("default", "train"): list(files)} if files else {})
 
@@ -314,21 +304,15 @@ def _find_cached(name: DatasetName) -> SplitFiles:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
+    # Only the folder is needed, whatever it holds: the pattern requests no file.
+    options: Any = {"local_files_only": True, "allow_patterns": ["no/such/file"]}
     try:
-        # Only the folder is needed, whatever it holds: the pattern requests no file.
-        folder = Path(
-            snapshot_download(
-                name.place,
-                repo_type="dataset",
-                revision=name.revision or None,
-                local_files_only=True,
-                allow_patterns=["no/such/file"],
-            )
-        )
+        cached = snapshot_download(name.place, repo_type="dataset", revision=name.revision or None, **options)
     except HFValidationError as error:
         raise InputError(
             f"{name.place!r} is not the name of a dataset", expected=ACCEPTED, fix="check the name"
         ) from error
+    folder = Path(cached)
     return SplitFiles(_find_local(folder, name), folder.name)
 
 
@@ -359,7 +343,7 @@ class HubSuite:
             baselines={axis: columns.baselines.get(axis, REST) for axis in columns.groups},
             metrics=METRICS,
             cluster=columns.cluster or columns.template or "row",
-            digest=digest([files.version, columns.identity()]),
+            digest=digest([files.version, {key: part for key, part in asdict(columns).items() if part}]),
             notes=notes,
             strata=columns.strata,
         )
@@ -469,8 +453,7 @@ def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> N
                 fix="name one of these columns, or a field of one as COLUMN.FIELD",
             )
     for axis, column in columns.groups.items():
-        names = {_field(row, column) for row in table.iter_rows(named=True)}
-        for name in RESERVED_GROUPS & names:
+        for name in RESERVED_GROUPS & {_field(row, column) for row in table.iter_rows(named=True)}:
             raise InputError(
                 f"column {column!r} of {place} has a group named {name!r}, a reserved name",
                 expected="any other name",
