@@ -1,5 +1,5 @@
 # numba infers the types of these functions when it compiles them.
-# mypy: disable-error-code="no-untyped-def, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
 """Random draws compiled together with the code that uses them; the stream is NumPy's own.
 
 NumPy fills an array with draws, then gathers by it, then sums: memory traffic dominates the time. Here each

@@ -43,7 +43,7 @@ from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import StrictModel, read_model
 from evenhand.store.table_files import read_table
 from evenhand.suites.pairs.pair_sets import EMOTIONS, PairSet, PairSuite, distinct_sets, sort_groups
-from evenhand.suites.templates import find_group_misfits, find_repeated, formatted_slot
+from evenhand.suites.templates import find_axis_misfits, find_repeated, formatted_slot
 
 PERSON: Final = ("person", "Person")
 MOST_SETS: Final = 1_000_000
@@ -127,19 +127,18 @@ def _find_misfits(file: _File) -> Iterator[str]:
     for name in find_repeated(_names(file)):
         yield f"several templates are named {name!r}; each needs an id of its own"
     for slot, words in file.slots.items():
-        unknown = [emotion for emotion in words if emotion not in EMOTIONS]
-        if unknown:
+        if unknown := [emotion for emotion in words if emotion not in EMOTIONS]:
             yield f"the slot {{{slot}}} has the emotion {unknown[0]!r}; there are {', '.join(EMOTIONS)}"
     for axis in file.axes:
         yield from _axis_misfits(axis)
-    sentences = sum(sum(1 for _ in _words(file, template)) for template in file.templates)
+    sentences = sum(len(list(_words(file, template))) for template in file.templates)
     sets = sentences * sum(len(axis.groups[0].words) for axis in file.axes)
     if sets > MOST_SETS:
         yield f"the templates make {sets:,} sets; {MOST_SETS:,} at most"
 
 
 def _axis_misfits(axis: _Axis) -> Iterator[str]:
-    for problem, accepted in find_group_misfits(axis.name, [group.name for group in axis.groups]):
+    for problem, accepted in find_axis_misfits(axis.name, [group.name for group in axis.groups]):
         yield f"{problem}; {accepted}"
     counts = {group.name: len(group.words) for group in axis.groups}
     if len(set(counts.values())) > 1 or 0 in counts.values():
@@ -160,8 +159,7 @@ def _template_misfits(file: _File, template: _Template) -> Iterator[str]:
         slots = own = []
     if len(slots) == len(own):
         yield f"{who} has no slot {{person}} or {{Person}}"
-    unknown = [slot for slot in own if slot not in file.slots]
-    if unknown:
+    if unknown := [slot for slot in own if slot not in file.slots]:
         yield f"{who} uses {{{unknown[0]}}}, which nothing fills"
     if len(own) > 1:
         yield f"{who} has {len(own)} slots of emotion words; one at most"
