@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,22 +29,6 @@ _CANCELLED = 1e-14
 _OF_VALUES = ("means", "covariance", "fourth")
 _FIXED = ("sizes", "clusters", "kish", "n_clusters", "design")
 """Fields of the moments that do not depend on the values."""
-
-
-class Contrast(NamedTuple):
-    """Weighted sums of cell means, their variances, and the degrees of freedom of the variances."""
-
-    estimate: Floats
-    variance: Floats
-    df: Floats
-
-
-class Homogeneity(NamedTuple):
-    """The F statistic for equal cell means, with its two degrees of freedom."""
-
-    statistic: float
-    df_between: float
-    df_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +82,11 @@ class CellMoments:
         exact: Floats = np.rint(self.means * self.sizes) / self.sizes
         return exact
 
-    def contrast(self, weights: Floats) -> Contrast:
-        """The contrast ``weights @ means``; every cell with a weight must have two clusters or more."""
+    def contrast(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """The contrast ``weights @ means``, its variance, and the degrees of freedom of the variance.
+
+        Every cell with a weight must have two clusters or more.
+        """
         squares = weights**2
         independent = (self.variances * squares).sum(axis=-1)
         crossed = np.triu(self.covariance * np.multiply.outer(weights, weights), 1)
@@ -108,7 +94,7 @@ class CellMoments:
         variance = np.where(variance <= _CANCELLED * independent, 0.0, variance)
         spread = (self.design * np.multiply.outer(squares, squares)).sum(axis=(-2, -1))
         df = (squares / self.sizes).sum(axis=-1) ** 2 / spread
-        return Contrast(self.means @ weights, variance, np.broadcast_to(df, variance.shape))
+        return self.means @ weights, variance, np.broadcast_to(df, variance.shape)
 
     def own_df(self, most: Floats) -> Floats:
         """Degrees of freedom of each cell's variance, estimated from its own clusters, from 1 to ``most``.
@@ -122,7 +108,7 @@ class CellMoments:
             own = np.minimum(most, np.maximum(1.0, 2 * squares / excess))
         return np.where((squares == 0) | (excess <= 0), most, own)
 
-    def homogeneity(self) -> Homogeneity | None:
+    def homogeneity(self) -> dict[str, float] | None:
         """F for equal means with the second-order correction of Rao and Scott (1984); None without variation.
 
         The statistic is the between-cells sum of squares over its expectation under the null. Only traces
@@ -144,11 +130,11 @@ class CellMoments:
         form *= self.design
         df_error = (self.sizes.size - 1) ** 2 / float(np.sum(form))
         np.multiply(product, product.T, out=form)
-        return Homogeneity(
-            statistic=float(self.sizes @ spread**2) / trace,
-            df_between=trace**2 / float(np.sum(form)),
-            df_error=df_error,
-        )
+        return {
+            "statistic": float(self.sizes @ spread**2) / trace,
+            "df_between": trace**2 / float(np.sum(form)),
+            "df_error": df_error,
+        }
 
 
 def compute_moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> CellMoments:

@@ -146,8 +146,7 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     test = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups).homogeneity()
     if test is None:
         return result(null_reason=NO_VARIATION)
-    p = f_upper_tail(test.statistic, test.df_between, test.df_error)
-    return result(**test._asdict(), p=p)
+    return result(**test, p=f_upper_tail(*test.values()))
 
 
 class _Judgements(NamedTuple):
