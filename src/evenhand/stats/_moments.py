@@ -108,10 +108,10 @@ class CellMoments:
             own = np.minimum(most, np.maximum(1.0, 2 * squares / excess))
         return np.where((squares == 0) | (excess <= 0), most, own)
 
-    def homogeneity(self) -> dict[str, float] | None:
-        """F for equal means with the second-order correction of Rao and Scott (1984); None without variation.
+    def homogeneity(self) -> tuple[float, float, float] | None:
+        """F for equal means and its degrees of freedom, between cells and of the error; None without variation.
 
-        The statistic is the between-cells sum of squares over its expectation under the null. Only traces
+        With the second-order correction of Rao and Scott (1984). The statistic is the between-cells sum of squares over its expectation under the null. Only traces
         of the covariance are used, never its inverse: a Wald test rejects a true null far too often when a
         small cell shows no variation (a rare label in a small group), and cannot be computed with fewer
         clusters than cells.
@@ -130,11 +130,7 @@ class CellMoments:
         form *= self.design
         df_error = (self.sizes.size - 1) ** 2 / float(np.sum(form))
         np.multiply(product, product.T, out=form)
-        return {
-            "statistic": float(self.sizes @ spread**2) / trace,
-            "df_between": trace**2 / float(np.sum(form)),
-            "df_error": df_error,
-        }
+        return float(self.sizes @ spread**2) / trace, trace**2 / float(np.sum(form)), df_error
 
 
 def compute_moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> CellMoments:

@@ -146,7 +146,8 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     test = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups).homogeneity()
     if test is None:
         return result(null_reason=NO_VARIATION)
-    return result(**test, p=f_upper_tail(*test.values()))
+    statistic, df_between, df_error = test
+    return result(statistic=statistic, df_between=df_between, df_error=df_error, p=f_upper_tail(*test))
 
 
 class _Judgements(NamedTuple):

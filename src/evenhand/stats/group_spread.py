@@ -137,9 +137,9 @@ def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
         rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
         not_tied = {run}.union(*((gap.a, gap.b) for gap in own))
         tied = tuple(other for other in range(forms.runs) if other not in not_tied)
-        ends = forms.interval(run, square, se, t_quantile((1 + level) / 2, df)) if se else (None, None)
-        reason = None if se else NO_VARIATION
-        spreads.append(GroupSpread(math.sqrt(max(square, 0.0)), *ends, rank, tied, reason))
+        quantile, reason = t_quantile((1 + level) / 2, df), None if se else NO_VARIATION
+        low, high = forms.interval(run, square, se, quantile) if se else (None, None)
+        spreads.append(GroupSpread(math.sqrt(max(square, 0.0)), low, high, rank, tied, reason))
     return SpreadRanking(tuple(spreads), gaps, forms.groups)
 
 

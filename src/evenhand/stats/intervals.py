@@ -162,12 +162,12 @@ def share_estimates(cells: CellMoments, level: float, *, n_null: int = 0) -> lis
         highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
     columns = (share, lows, highs, cells.sizes[..., 0].astype(int), cells.clusters[..., 0])
     estimates = []
-    for value, low, high, n, n_clusters in zip(
-        *(np.atleast_1d(one).tolist() for one in columns), strict=True
-    ):
+    for row in zip(*(np.atleast_1d(one).tolist() for one in columns), strict=True):
+        value, low, high, n, n_clusters = row
         reason = NO_VALUES if not n else ONE_CLUSTER if n_clusters < 2 else None
-        ends = (None, None) if reason else (low, high)
-        estimates.append(Estimate(value if n else None, *ends, level, SHARE, n, n_null, n_clusters, reason))
+        if reason:
+            value, low, high = value if n else None, None, None
+        estimates.append(Estimate(value, low, high, level, SHARE, n, n_null, n_clusters, reason))
     return estimates
 
 

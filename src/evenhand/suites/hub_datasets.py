@@ -7,10 +7,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr, suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, cast
@@ -261,18 +262,21 @@ def _by_name(files: Sequence[str]) -> SplitParts:
 def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
     """The files of a split in the Hub's cache, downloaded first if the Hub can be reached."""
     try:
-        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError
     except ImportError as error:
         raise MissingLibraryError(
             f"the dataset {name.place!r} is on the Hub, and the library that accesses it is not installed",
             expected="the extra `models`, which includes it",
             fix='pip install "evenhand[models]", or download the dataset and name its folder',
         ) from error
+    problem, fix = f"{name.place!r} is not the name of a dataset", "check the name"
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
         try:
-            return _find_cached(name) if execution.offline else _download_files(name, snapshot_download)
+            return _find_cached(name) if execution.offline else _download_files(name)
         except InputError:
             raise
+        except HFValidationError as error:
+            raise InputError(problem, expected=ACCEPTED, fix=fix) from error
         except Exception as error:  # the HTTP client's error, which differs between versions
             if not execution.offline:
                 with suppress(OSError):
@@ -281,38 +285,29 @@ def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
             why = f"is not available from the Hub: {first_error_line(error)[:200]}"
             if execution.offline:
                 why = "is not on this machine, and the run is offline"
-            raise InputError(
-                f"the dataset {name.place!r}{at} {why}",
-                expected=ACCEPTED,
-                fix="check the name, or download the dataset and name its folder",
-            ) from error
+            problem = f"the dataset {name.place!r}{at} {why}"
+            fix += ", or download the dataset and name its folder"
+            raise InputError(problem, expected=ACCEPTED, fix=fix) from error
 
 
-def _download_files(name: DatasetName, download: Callable[..., str]) -> SplitFiles:
-    from huggingface_hub import HfApi
+def _download_files(name: DatasetName) -> SplitFiles:
+    from huggingface_hub import HfApi, snapshot_download
 
     info = HfApi().dataset_info(name.place, revision=name.revision or None)
-    options = {"repo_type": "dataset", "revision": info.sha}
-    card = _read_card(Path(download(name.place, allow_patterns=[_README], **options)))
+    download = partial(snapshot_download, name.place, repo_type="dataset", revision=info.sha)
+    card = _read_card(Path(download(allow_patterns=[_README])))
     chosen = choose_files([one.rfilename for one in info.siblings or ()], card, name)
-    names = [glob.escape(file) for file in chosen]
-    folder = Path(download(name.place, allow_patterns=names, **options))
+    folder = Path(download(allow_patterns=[glob.escape(file) for file in chosen]))
     return SplitFiles(tuple(folder / file for file in chosen), folder.name)
 
 
 def _find_cached(name: DatasetName) -> SplitFiles:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
 
     # Only the folder is needed, whatever it holds: the pattern requests no file.
     options: Any = {"local_files_only": True, "allow_patterns": ["no/such/file"]}
-    try:
-        cached = snapshot_download(name.place, repo_type="dataset", revision=name.revision or None, **options)
-    except HFValidationError as error:
-        raise InputError(
-            f"{name.place!r} is not the name of a dataset", expected=ACCEPTED, fix="check the name"
-        ) from error
-    folder = Path(cached)
+    revision = name.revision or None
+    folder = Path(snapshot_download(name.place, repo_type="dataset", revision=revision, **options))
     return SplitFiles(_find_local(folder, name), folder.name)
 
 
