@@ -11,7 +11,7 @@ without a clusters x clusters matrix.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -60,12 +60,6 @@ class CellMoments:
         of_values = {name: np.stack([getattr(gap, name) for gap in gaps], axis=1) for name in _OF_VALUES}
         return cls(**of_values, **{name: np.stack([getattr(gap, name) for gap in gaps]) for name in _FIXED})
 
-    @classmethod
-    def join(cls, outputs: Sequence[CellMoments]) -> CellMoments:
-        """The moments of several outputs of the same rows."""
-        joined = {name: np.concatenate([getattr(output, name) for output in outputs]) for name in _OF_VALUES}
-        return replace(outputs[0], **joined)
-
     def select(self, *at: int) -> CellMoments:
         """The moments of one output, and of one set of cells where there are several."""
         of_values = {name: getattr(self, name)[at] for name in _OF_VALUES}
@@ -109,12 +103,12 @@ class CellMoments:
         return np.where((squares == 0) | (excess <= 0), most, own)
 
     def homogeneity(self) -> tuple[float, float, float] | None:
-        """F for equal means and its degrees of freedom, between cells and of the error; None without variation.
+        """F for equal means and its two degrees of freedom, between and error; None without variation.
 
-        With the second-order correction of Rao and Scott (1984). The statistic is the between-cells sum of squares over its expectation under the null. Only traces
-        of the covariance are used, never its inverse: a Wald test rejects a true null far too often when a
-        small cell shows no variation (a rare label in a small group), and cannot be computed with fewer
-        clusters than cells.
+        With the second-order correction of Rao and Scott (1984). The statistic is the between-cells sum of
+        squares over its expectation under the null. Only traces of the covariance are used, never its
+        inverse: a Wald test rejects a true null far too often when a small cell shows no variation (a rare
+        label in a small group), and cannot be computed with fewer clusters than cells.
         """
         form = np.outer(self.sizes, self.sizes)
         form /= self.sizes.sum()
