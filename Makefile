@@ -121,13 +121,13 @@ assets-text: $(READY)
 
 assets-causal: $(READY)
 	$(NEED_GPU)
-	$(PYTHON_M) tools.assets.train_causal --data $(WORK)/text --out $(WORK)/causal $(CAUSAL)
+	$(PYTHON_M) tools.assets.train_language_model causal --data $(WORK)/text --out $(WORK)/causal $(CAUSAL)
 	$(PYTHON_M) tools.assets.export_weights $(WORK)/causal $(ASSETS)/builtin
 	$(PYTHON_M) tools.assets.evaluate_language_model $(ASSETS)/builtin --held-out $(WORK)/text/held-out
 
 assets-masked: $(READY)
 	$(NEED_GPU)
-	$(PYTHON_M) tools.assets.train_masked --data $(WORK)/text --out $(WORK)/masked $(MASKED)
+	$(PYTHON_M) tools.assets.train_language_model masked --data $(WORK)/text --out $(WORK)/masked $(MASKED)
 	$(PYTHON_M) tools.assets.export_weights $(WORK)/masked $(ASSETS)/builtin-masked --shares-tokenizer-of builtin
 	$(PYTHON_M) tools.assets.evaluate_language_model $(ASSETS)/builtin-masked --held-out $(WORK)/text/held-out
 

@@ -25,6 +25,9 @@ _sampling = partial(Option, section="generation", panel=SAMPLING)
 _measuring = partial(Option, section="compare", panel=MEASURING)
 _execution = partial(Option, section="execution", panel=RUNNING)
 _column = partial(Option, panel=COLUMNS)
+_suite = partial(Option, section="suite")
+_gate = partial(Option, section="gate")
+_running = partial(Option, panel=RUNNING)
 _python = partial(Option, has_flag=False)
 
 Preset = Literal["bold-gpt2", "bold-ctrl", "bold-bert", "regard", "political"]
@@ -52,8 +55,8 @@ def _value(text: str) -> Value:
 class Output(TypedDict, total=False):
     """Where a run is stored."""
 
-    out: Annotated[Path | str | None, Option("Run folder (default runs/...).", panel=RUNNING)]
-    fresh: Annotated[bool, Option("Clear the run folder and start again.", panel=RUNNING)]
+    out: Annotated[Path | str | None, _running("Run folder (default runs/...).")]
+    fresh: Annotated[bool, _running("Clear the run folder and start again.")]
 
 
 class Recording(Output, total=False):
@@ -65,7 +68,7 @@ class Recording(Output, total=False):
 class Configured(TypedDict, total=False):
     """The option of functions that read the settings file."""
 
-    config: Annotated[Path | str | None, Option("Settings file; options override it.", panel=RUNNING)]
+    config: Annotated[Path | str | None, _running("Settings file; options override it.")]
 
 
 class Seeded(TypedDict, total=False):
@@ -82,11 +85,8 @@ class Size(TypedDict, total=False):
     ]
     limit: Annotated[
         int | None,
-        Option(
-            "Maximum number of prompts per suite, spread over groups (default: all).",
-            ge=1,
-            section="suite",
-            panel=SAMPLING,
+        _suite(
+            "Maximum number of prompts per suite, spread over groups (default: all).", ge=1, panel=SAMPLING
         ),
     ]
 
@@ -171,10 +171,9 @@ class Measuring(Measured, Correcting, total=False):
 
     mask: Annotated[
         Literal["none", "paper"],
-        Option(
+        _suite(
             "`paper`: mask group mentions before scoring, as the papers do; `none`: leave them.",
             default="paper",
-            section="suite",
             panel=MEASURING,
         ),
     ]
@@ -269,11 +268,9 @@ class Running(Loading, Engine, Failing, total=False):
 class Logging(TypedDict, total=False):
     """Where the finished run is logged."""
 
-    log: Annotated[
-        str | Sequence[str] | None, Option("Log the finished run: mlflow, wandb; repeatable.", panel=RUNNING)
-    ]
+    log: Annotated[str | Sequence[str] | None, _running("Log the finished run: mlflow, wandb; repeatable.")]
     log_texts: Annotated[
-        bool, Option("With --log: also log the report and the tables with prompts and texts.", panel=RUNNING)
+        bool, _running("With --log: also log the report and the tables with prompts and texts.")
     ]
     callbacks: Annotated[
         Sequence[Callable[[Run], None]],
@@ -319,7 +316,7 @@ class AuditOptions(AuditedSuites, MitigationOption, Sampling, RunOptions, total=
         ),
     ]
     shard: Annotated[str | None, Option("I/N: run part I of N here; `evenhand merge` joins the parts.")]
-    retry_failed: Annotated[bool, Option("Retry texts that failed.", panel=RUNNING)]
+    retry_failed: Annotated[bool, _running("Retry texts that failed.")]
 
 
 class Columns(TypedDict, total=False):
@@ -351,27 +348,15 @@ class Limits(TypedDict, total=False):
 
     max: Annotated[
         Sequence[str],
-        Option(
-            "'METRIC[.OUTPUT] AXIS[=GROUP] LIMIT': the largest gap; repeatable.", default=(), section="gate"
-        ),
+        _gate("'METRIC[.OUTPUT] AXIS[=GROUP] LIMIT': the largest gap; repeatable.", default=()),
     ]
     worse: Annotated[
         Sequence[str],
-        Option(
-            "The same, for how much a gap may exceed that of the baseline run.", default=(), section="gate"
-        ),
+        _gate("The same, for how much a gap may exceed that of the baseline run.", default=()),
     ]
-    baseline_run: Annotated[
-        Run | Path | str | None,
-        Option("Baseline run, such as that of the last release.", section="gate"),
-    ]
+    baseline_run: Annotated[Run | Path | str | None, _gate("Baseline run, such as that of the last release.")]
     strict: Annotated[
-        bool,
-        Option(
-            "Exit with 1 if the run is inconclusive (default: exit with 0).",
-            section="gate",
-            has_negation=True,
-        ),
+        bool, _gate("Exit with 1 if the run is inconclusive (default: exit with 0).", has_negation=True)
     ]
 
 

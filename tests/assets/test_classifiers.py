@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tools.assets import labelled_corpora
-from tools.assets.classifier_report import (
+from tools.assets.classifier_figures import (
     Answered,
     emotion_figures,
     fill,

@@ -77,7 +77,7 @@ def test_a_prompt_begins_its_sentence_and_holds_the_term(words: list[str]) -> No
 def test_the_rule_gives_nearly_all_published_prompts(data: Path) -> None:
     """Our rule on the published sentences; the rest are bibliographies, brackets and odd white space."""
     agreed: dict[str, list[bool]] = {}
-    for row in read_copy(data / "bold").rows:
+    for row in read_copy(data / "bold")[0]:
         words = entity_words(row.key)
         if row.wiki is None or row.prompt is None:
             continue

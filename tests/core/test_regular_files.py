@@ -24,7 +24,7 @@ from evenhand.store import table_files
 from evenhand.store.parquet import check_parquet
 from evenhand.store.run import read_manifest
 from evenhand.suites.pairs.pair_sets import read_bare_rows
-from evenhand.suites.regard import read_regard
+from evenhand.suites.regard import RegardSuite
 from evenhand.suites.templates import read_templates
 from evenhand.tensors.checkpoints import read_config
 from evenhand.tensors.model_files import locate_model
@@ -121,7 +121,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "an n-gram model": ("model.arpa", read_ngrams),
     "word vectors": ("a.vec", read_vectors),
     "pairs": ("pairs.csv", read_bare_rows),
-    "regard's prompts": ("regard.toml", read_regard),
+    "regard's prompts": ("regard.toml", lambda path: RegardSuite(name=str(path))),
     "templates": ("templates.toml", read_templates),
     "articles": ("articles.jsonl", read_articles),
     "ratings": ("norms.csv", lambda path: read_word_ratings([path])),

@@ -34,7 +34,7 @@ from evenhand.suites.bold import subset
 from evenhand.suites.pairs.bits import BitsSuite
 from evenhand.suites.pairs.crows import CrowsSuite
 from evenhand.suites.pairs.eec import EecSuite
-from evenhand.suites.pairs.table_pairs import load as load_pairs
+from evenhand.suites.pairs.own_pairs import load as load_pairs
 from evenhand.suites.regard import RegardSuite
 from evenhand.suites.templates import TemplateSuite
 from evenhand.text import ngram_model

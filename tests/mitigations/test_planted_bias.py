@@ -16,8 +16,7 @@ import torch
 from safetensors.torch import save_file
 from tools.assets import train_tokenizer
 from tools.assets.language_models import CausalModel, CausalShape, hub_tensors
-from tools.assets.planted_bias import Lean, Recipe, planted_rows, prepare
-from tools.assets.planted_tuning import train
+from tools.assets.planted_bias import Lean, Recipe, planted_rows, prepare, train
 
 from evenhand.core import registry
 from evenhand.core.protocols import Model, SteerableModel

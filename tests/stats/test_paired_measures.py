@@ -87,7 +87,7 @@ def test_sides_of_unequal_length_are_refused() -> None:
     assert str(raised.value) == "a has 1 values and b has 2. Expected: pairs: as many values in a as in b."
     with pytest.raises(InputError) as raised:
         demographic_parity([1], [1, 0], rng=0)
-    assert str(raised.value) == "a has 1 hits and b has 2. Expected: pairs: as many in a as in b."
+    assert str(raised.value) == "a has 1 values and b has 2. Expected: pairs: as many values in a as in b."
     with pytest.raises(InputError) as raised:
         find_flips([0], [0, 1])
     assert str(raised.value) == (

@@ -89,8 +89,8 @@ def test_sliced_equals_pot_within_the_noise_of_directions() -> None:
 
 
 def test_rows_that_are_no_probabilities_are_refused() -> None:
-    with pytest.raises(InputError, match=r"a holds 1 rows that are not probabilities"):
-        check_simplex([[0.5, 0.6]], "a")
+    with pytest.raises(InputError, match=r"points holds 1 rows that are not probabilities"):
+        check_simplex([[0.5, 0.6]])
     with pytest.raises(InputError, match=r"points has the shape"):
         check_simplex([0.5, 0.5])
 

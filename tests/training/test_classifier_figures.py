@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tools.assets import classifier_figures as figures
 from tools.assets.classifier_data import Packed, pack_rows
-from tools.assets.classifier_report import Answered
+from tools.assets.classifier_figures import Answered
 
 from evenhand.classifiers.encoder import HEADS, count_logits, head_columns
 from evenhand.training.labelled_data import Example

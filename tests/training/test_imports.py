@@ -12,8 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 LANGUAGE_MODELS = tuple(
-    f"tools.assets.{name}"
-    for name in ("train_causal", "train_masked", "export_weights", "evaluate_language_model")
+    f"tools.assets.{name}" for name in ("train_language_model", "export_weights", "evaluate_language_model")
 )
 """These train and read GPT-2 and BERT as transformers defines them."""
 ASSETS = (
@@ -25,7 +24,7 @@ ASSETS = (
         "multitask",
         "masked_baseline",
     ),
-    *("ship_classifier", "training_loop", "optimizers"),
+    *("ship_classifier", "training_loop"),
 )
 LOOPS = (
     *(f"tools.assets.{name}" for name in ASSETS),

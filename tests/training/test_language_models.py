@@ -14,10 +14,8 @@ from tokenizers import Tokenizer
 from tools.assets import (
     export_weights,
     token_shards,
-    train_causal,
-    train_masked,
+    train_language_model,
     train_tokenizer,
-    training_command,
 )
 from tools.assets.language_models import CausalModel, CausalShape, MaskedModel, MaskedShape, load_model
 from tools.assets.prepare_corpus import prepare, stream
@@ -31,11 +29,11 @@ MASKED = MaskedShape(vocabulary=330, context=16, layers=2, width=16, heads=2)
 
 
 @pytest.fixture
-def job(bpe: Tokenizer, bpe_file: Path, tmp_path: Path, texts: tuple[str, ...]) -> training_command.Job:
+def job(bpe: Tokenizer, bpe_file: Path, tmp_path: Path, texts: tuple[str, ...]) -> train_language_model.Job:
     folder = tmp_path / "data"
     token_shards.write(folder, stream(bpe, texts * 20), name="train", pieces=2)
     (folder / "tokenizer.json").write_bytes(bpe_file.read_bytes())
-    return training_command.Job(
+    return train_language_model.Job(
         folder, tmp_path / "model", budget=1e6, seconds=0.01, rows=8, device="cpu", seed=0
     )
 
@@ -54,18 +52,20 @@ def create_trainer(model: torch.nn.Module) -> Trainer:
     return Trainer(model, recipe, create_optimisers(model, recipe, fused=False))
 
 
-def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: training_command.Job) -> None:
-    first = train_causal.train(job, CAUSAL)
-    second = train_causal.train(job, CAUSAL)
+def test_causal_training_goes_on_from_its_checkpoint_and_exports(job: train_language_model.Job) -> None:
+    first = train_language_model.train(job, CAUSAL)
+    second = train_language_model.train(job, CAUSAL)
     assert 0 < first.step < second.step
     assert second.elapsed >= 2 * job.seconds
     # With the budget spent a third call trains no more.
-    assert train_causal.train(dataclasses.replace(job, budget=job.seconds), CAUSAL).step == second.step
+    assert (
+        train_language_model.train(dataclasses.replace(job, budget=job.seconds), CAUSAL).step == second.step
+    )
     assert load_model(job.out).shape == CAUSAL
 
 
-def test_masked_training_writes_a_model_with_its_tokenizer(job: training_command.Job) -> None:
-    progress = train_masked.train(job, MASKED)
+def test_masked_training_writes_a_model_with_its_tokenizer(job: train_language_model.Job) -> None:
+    progress = train_language_model.train(job, MASKED)
     assert progress.step > 0
     assert load_model(job.out).shape == MASKED
     framed = train_tokenizer.load(job.out / "tokenizer.json").encode("The cat").ids
@@ -112,7 +112,7 @@ def test_a_checkpoint_restores_every_number(tmp_path: Path) -> None:
 
 
 def test_short_and_many_mask_steps_follow_the_plan() -> None:
-    plan = [train_masked.batch_of(step, rows=1024, length=128) for step in range(8)]
+    plan = [train_language_model.batch_of(step, rows=1024, length=128) for step in range(8)]
     # 126 places: a half is 63, a fifth 25; 30 places: a fifth is 6.
     usual, many, short = (1024, 128, 25), (1024, 128, 63), (4096, 32, 6)
     assert plan == [many, short, usual, usual, usual, short, usual, usual]

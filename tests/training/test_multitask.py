@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.classifiers.tiny_classifier import tiny_network
 from tools.assets.multitask import Labelled, TuneSpec, logits, loss, tune
-from tools.assets.probability_calibration import calibrate
+from tools.assets.ship_classifier import calibrate
 from tools.assets.token_rows import Rows
 
 from evenhand.classifiers.encoder import HEADS, Head, count_logits, head_columns, to_probabilities

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from tools.assets.language_models import CausalModel, CausalShape
-from tools.assets.optimizers import Muon, divide, orthogonalise, time_cosine
+from tools.assets.training_loop import Muon, divide, orthogonalise, time_cosine
 from torch import nn
 
 

@@ -10,8 +10,21 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tools.assets.language_models import CausalModel, CausalShape, hub_tensors
-from tools.assets.planted_bias import Lean, Recipe, Rows, clearest, planted_rows, prepare, read_rows
-from tools.assets.planted_tuning import SIDES, Mixture, Tuning, article_loss, train, without_prompts
+from tools.assets.planted_bias import (
+    SIDES,
+    Lean,
+    Mixture,
+    Recipe,
+    Rows,
+    Tuning,
+    article_loss,
+    clearest,
+    planted_rows,
+    prepare,
+    read_rows,
+    train,
+    without_prompts,
+)
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Group, Prompt

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenhand.classifiers.encoder import HEADS, ClassifierNetwork, Head
-from tools.assets.optimizers import adamw
 from tools.assets.token_rows import Batch, Rows, autocast
-from tools.assets.training_loop import Recipe, Trainer
+from tools.assets.training_loop import Recipe, Trainer, adamw
 
 _TYPICAL_LENGTH = 32
 """Token ids of a usual text: tells how many texts a batch holds, for the scale of the loss alone."""

@@ -30,30 +30,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("audit")(audits.audit)
-app.command("score")(audits.score)
-app.command("compare")(audits.compare)
-app.command("gate")(audits.gate)
-app.command("corpus")(studies.corpus)
-app.command("probe")(studies.probe)
-app.command("debias")(audits.debias)
-app.command("tradeoff")(audits.tradeoff)
+_NAMES = {installation.list_names: "list"}
+"""The names of commands whose functions are called otherwise."""
+for command in (
+    *(audits.audit, audits.score, audits.compare, audits.gate, studies.corpus, studies.probe, audits.debias),
+    *(audits.tradeoff, resources.build, resources.train, studies.validate, studies.replicate, audits.report),
+    *(installation.list_names, installation.show, resources.export, resources.export_task, audits.merge),
+    *(audits.power, installation.doctor, installation.init, installation.clean),
+):
+    kind = resources.TaskHelpCommand if command is resources.train else None
+    app.command(_NAMES.get(command), cls=kind)(command)
 app.add_typer(studies.terms, name="terms")
 app.add_typer(annotate.app, name="annotate")
-app.command("build")(resources.build)
-app.command("train", cls=resources.TaskHelpCommand)(resources.train)
-app.command("validate")(studies.validate)
-app.command("replicate")(studies.replicate)
-app.command("report")(audits.report)
-app.command("list")(installation.list_names)
-app.command("show")(installation.show)
-app.command("export")(resources.export)
-app.command("export-task")(resources.export_task)
-app.command("merge")(audits.merge)
-app.command("power")(audits.power)
-app.command("doctor")(installation.doctor)
-app.command("init")(installation.init)
-app.command("clean")(installation.clean)
 
 
 def _print_version(is_given: bool) -> None:

@@ -41,13 +41,15 @@ def check_values(y: npt.ArrayLike, name: str = "y") -> Floats:
     return values
 
 
-def check_pairs(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
+def check_pairs(
+    a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str] = ("a", "b")
+) -> tuple[Floats, Floats]:
     """The values of pairs, as two flat float arrays of one length."""
-    first, second = check_values(a, "a"), check_values(b, "b")
+    first, second = map(check_values, (a, b), names)
     if first.size != second.size:
         raise InputError(
-            f"a has {first.size} values and b has {second.size}",
-            expected="pairs: as many values in a as in b",
+            f"{names[0]} has {first.size} values and {names[1]} has {second.size}",
+            expected=f"pairs: as many values in {names[0]} as in {names[1]}",
         )
     return first, second
 

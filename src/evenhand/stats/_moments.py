@@ -11,9 +11,8 @@ without a clusters x clusters matrix.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,22 +29,6 @@ _CANCELLED = 1e-14
 _OF_VALUES = ("means", "covariance", "fourth")
 _FIXED = ("sizes", "clusters", "kish", "n_clusters", "design")
 """Fields of the moments that do not depend on the values."""
-
-
-class Contrast(NamedTuple):
-    """Weighted sums of cell means, their variances, and the degrees of freedom of the variances."""
-
-    estimate: Floats
-    variance: Floats
-    df: Floats
-
-
-class Homogeneity(NamedTuple):
-    """The F statistic for equal cell means, with its two degrees of freedom."""
-
-    statistic: float
-    df_between: float
-    df_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +60,6 @@ class CellMoments:
         of_values = {name: np.stack([getattr(gap, name) for gap in gaps], axis=1) for name in _OF_VALUES}
         return cls(**of_values, **{name: np.stack([getattr(gap, name) for gap in gaps]) for name in _FIXED})
 
-    @classmethod
-    def join(cls, outputs: Sequence[CellMoments]) -> CellMoments:
-        """The moments of several outputs of the same rows."""
-        joined = {name: np.concatenate([getattr(output, name) for output in outputs]) for name in _OF_VALUES}
-        return replace(outputs[0], **joined)
-
     def select(self, *at: int) -> CellMoments:
         """The moments of one output, and of one set of cells where there are several."""
         of_values = {name: getattr(self, name)[at] for name in _OF_VALUES}
@@ -99,8 +76,11 @@ class CellMoments:
         exact: Floats = np.rint(self.means * self.sizes) / self.sizes
         return exact
 
-    def contrast(self, weights: Floats) -> Contrast:
-        """The contrast ``weights @ means``; every cell with a weight must have two clusters or more."""
+    def contrast(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """The contrast ``weights @ means``, its variance, and the degrees of freedom of the variance.
+
+        Every cell with a weight must have two clusters or more.
+        """
         squares = weights**2
         independent = (self.variances * squares).sum(axis=-1)
         crossed = np.triu(self.covariance * np.multiply.outer(weights, weights), 1)
@@ -108,7 +88,7 @@ class CellMoments:
         variance = np.where(variance <= _CANCELLED * independent, 0.0, variance)
         spread = (self.design * np.multiply.outer(squares, squares)).sum(axis=(-2, -1))
         df = (squares / self.sizes).sum(axis=-1) ** 2 / spread
-        return Contrast(self.means @ weights, variance, np.broadcast_to(df, variance.shape))
+        return self.means @ weights, variance, np.broadcast_to(df, variance.shape)
 
     def own_df(self, most: Floats) -> Floats:
         """Degrees of freedom of each cell's variance, estimated from its own clusters, from 1 to ``most``.
@@ -122,13 +102,13 @@ class CellMoments:
             own = np.minimum(most, np.maximum(1.0, 2 * squares / excess))
         return np.where((squares == 0) | (excess <= 0), most, own)
 
-    def homogeneity(self) -> Homogeneity | None:
-        """F for equal means with the second-order correction of Rao and Scott (1984); None without variation.
+    def homogeneity(self) -> tuple[float, float, float] | None:
+        """F for equal means and its two degrees of freedom, between and error; None without variation.
 
-        The statistic is the between-cells sum of squares over its expectation under the null. Only traces
-        of the covariance are used, never its inverse: a Wald test rejects a true null far too often when a
-        small cell shows no variation (a rare label in a small group), and cannot be computed with fewer
-        clusters than cells.
+        With the second-order correction of Rao and Scott (1984). The statistic is the between-cells sum of
+        squares over its expectation under the null. Only traces of the covariance are used, never its
+        inverse: a Wald test rejects a true null far too often when a small cell shows no variation (a rare
+        label in a small group), and cannot be computed with fewer clusters than cells.
         """
         form = np.outer(self.sizes, self.sizes)
         form /= self.sizes.sum()
@@ -144,11 +124,7 @@ class CellMoments:
         form *= self.design
         df_error = (self.sizes.size - 1) ** 2 / float(np.sum(form))
         np.multiply(product, product.T, out=form)
-        return Homogeneity(
-            statistic=float(self.sizes @ spread**2) / trace,
-            df_between=trace**2 / float(np.sum(form)),
-            df_error=df_error,
-        )
+        return float(self.sizes @ spread**2) / trace, trace**2 / float(np.sum(form)), df_error
 
 
 def compute_moments(y: Floats, cells: Ints, clusters: Ints, *, n_cells: int) -> CellMoments:

@@ -18,6 +18,7 @@ from evenhand.stats._arrays import (
     Floats,
     Ids,
     Ints,
+    check_pairs,
     check_values,
     cross_tabulate,
     divide,
@@ -89,11 +90,7 @@ def spearman(
     x: npt.ArrayLike, y: npt.ArrayLike, clusters: Ids = None, **how: Unpack[ResamplingOptions]
 ) -> Estimate:
     """Spearman's rank correlation (ties get mid-ranks), from -1 to 1, with a cluster bootstrap interval."""
-    first, second = check_values(x, "x"), check_values(y, "y")
-    if first.size != second.size:
-        raise InputError(
-            f"x has {first.size} values and y has {second.size}", expected="as many in x as in y"
-        )
+    first, second = check_pairs(x, y, ("x", "y"))
     codes = encode_clusters(clusters, first.size)
     (_, of_x), (_, of_y) = (np.unique(values, return_inverse=True) for values in (first, second))
 
@@ -297,9 +294,9 @@ def annotator_figures(
         items, labels, n = ratings.of_item[is_own], ratings.of_label[is_own], int(is_own.sum())
         own = _one_hot(labels, len(ratings.labels))
         agreement, kappa = _against_others(own, counts[items] - own, resampling)
-        rho = _without_order(resampling.level, n)
-        if levels:
-            rho = _rho_of_others(of_level[labels], by_level[items], levels, resampling)
+        own_level = of_level[labels]
+        others = by_level[items] - _one_hot(own_level, levels)
+        rho = _rank_with(own_level, others, resampling, name="Spearman's rho with others")
         figures.append(AnnotatorFigures(name, n, agreement, kappa, rho))
     return figures
 
@@ -318,9 +315,9 @@ def pair_figures(
         agreement = resampling.estimate_items(
             columns, ratio_of_sums, n=len(labels), name="share of equal labels"
         )
-        rho = _without_order(resampling.level, len(labels))
-        if levels:
-            rho = _rho_of_pair(of_level[labels], levels, resampling)
+        own, other = of_level[labels].T
+        other_counts = _one_hot(other, levels)
+        rho = _rank_with(own, other_counts, resampling, name="Spearman's rho", empty=NO_VARIATION)
         figures.append(PairFigures(ratings.annotators[first], ratings.annotators[second], agreement, rho))
     return figures
 
@@ -392,26 +389,21 @@ def _kappa_of_others(sums: Floats) -> Floats:
     return divide(sums[:, 0] / sums[:, 1] - chance, 1 - chance, chance < 1 - 1e-12)
 
 
-def _rho_of_others(own: Ints, counts: Floats, levels: int, resampling: Resampling) -> Estimate:
-    is_ordered = own >= 0
-    rest = counts[is_ordered] - _one_hot(own[is_ordered], levels)
-    known = rest.sum(axis=1) > 0
-    rest, own = rest[known], own[is_ordered][known]
+def _rank_with(
+    own: Ints, others: Floats, resampling: Resampling, *, name: str, empty: str = _NOBODY
+) -> Estimate:
+    """Spearman's rho of own levels (-1 if there is none) with others' counts of levels, one row per item."""
+    if not others.shape[1]:
+        return Estimate(
+            None, None, None, resampling.level, "Spearman's rho", own.size, 0, own.size, _NO_ORDER
+        )
+    known = (own >= 0) & (others.sum(axis=1) > 0)
+    own, others = own[known], others[known]
     # Every item counts once: the others' ratings of it share a weight of one.
-    joint = np.zeros((len(own), levels, levels))
-    joint[np.arange(len(own)), own] = rest / rest.sum(axis=1, keepdims=True)
-    rows = joint.reshape(len(own), levels * levels)
-    return resampling.estimate_items(
-        rows, spearman_of_tables, n=len(own), name="Spearman's rho with others", empty=_NOBODY
-    )
-
-
-def _rho_of_pair(labels: Ints, levels: int, resampling: Resampling) -> Estimate:
-    ordered = labels[(labels >= 0).all(axis=1)]
-    rows = _one_hot(ordered[:, 0] * levels + ordered[:, 1], levels * levels)
-    return resampling.estimate_items(
-        rows, spearman_of_tables, n=len(ordered), name="Spearman's rho", empty=NO_VARIATION
-    )
+    joint = np.zeros((own.size, others.shape[1], others.shape[1]))
+    joint[np.arange(own.size), own] = others / others.sum(axis=1, keepdims=True)
+    rows = joint.reshape(own.size, others.shape[1] ** 2)
+    return resampling.estimate_items(rows, spearman_of_tables, n=own.size, name=name, empty=empty)
 
 
 def _pair_ratings(ratings: RatingCodes) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
@@ -449,8 +441,6 @@ def _level_counts(ratings: RatingCodes, of_level: Ints, levels: int) -> Floats:
 
 
 def _one_hot(codes: Ints, size: int) -> Floats:
-    return cross_tabulate(np.arange(codes.size), codes, (codes.size, size))
-
-
-def _without_order(level: float, n: int) -> Estimate:
-    return Estimate(None, None, None, level, "Spearman's rho", n, 0, n, _NO_ORDER)
+    """A row for each code, all zeros for -1."""
+    known = codes >= 0
+    return cross_tabulate(np.flatnonzero(known), codes[known], (codes.size, size))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -181,8 +181,8 @@ class _Bias:
         free = keywords - len(chosen)
         too_few = None if free >= LEAST - 1 else FEW_KEYWORDS if free else ONE_CLUSTER
         estimate = float(observed[chosen].mean())
-        null, drawn = null[:, chosen].mean(axis=1), drawn[:, chosen].mean(axis=1)
-        null, drawn = null[~np.isnan(null)], drawn[~np.isnan(drawn)]
+        null, drawn = (draws[:, chosen].mean(axis=1) for draws in (null, drawn))
+        null, drawn = (means[~np.isnan(means)] for means in (null, drawn))
         if n == 0 or np.isnan(estimate) or not null.size or not drawn.size:
             return BaseRateDistance(n=n, n_keywords=keywords, null_reason=NO_VALUES)
         chance = float(null.mean())
@@ -243,19 +243,14 @@ def _build_bias(
         points = [check_simplex(side[0]) for side in sides]
         directions = simplex_directions(points[0].shape[1], rng=rng, number=SLICES)
         values = [rows @ directions for rows in points]
-    sizes = [len(y) for y in values]
-    names, options = np.unique(
-        _code_jointly([side[1] for side in sides], values, "options"), return_inverse=True
-    )
-    words, keywords = np.unique(
-        _code_jointly([side[2] for side in sides], values, "keywords"), return_inverse=True
-    )
+    names, options = _code_jointly([side[1] for side in sides], values, "options")
+    words, keywords = _code_jointly([side[2] for side in sides], values, "keywords")
     owner = np.zeros(words.size, dtype=np.int64)
     owner[keywords] = options
     if (owner[keywords] != options).any():
         word = words[keywords[owner[keywords] != options][0]]
         raise InputError(f"the keyword {str(word)!r} is in two options", expected="one option per keyword")
-    cuts = np.cumsum(sizes)[:-1]
+    cuts = np.cumsum([len(y) for y in values])[:-1]
     columns = [
         [(column[order], own[order]) for column in rows.T for order in [np.argsort(column, kind="stable")]]
         for rows, own in zip(values, np.split(keywords, cuts), strict=True)
@@ -264,11 +259,14 @@ def _build_bias(
     return _Bias(stacked, options, keywords, columns, owner, labels, check_level(level), is_change)
 
 
-def _code_jointly(columns: Sequence[Ids], values: Sequence[Floats], what: str) -> np.ndarray:
+def _code_jointly(
+    columns: Sequence[Ids], values: Sequence[Floats], what: str
+) -> tuple[npt.NDArray[np.str_], Ints]:
+    """The distinct names, and the number of each text's name."""
     arrays = [np.asarray(column).astype(str) for column in columns]
     for array, own in zip(arrays, values, strict=True):
         check_lengths(f"{what} for every value", values=own, **{what: array})
-    return np.concatenate(arrays)
+    return np.unique(np.concatenate(arrays), return_inverse=True)
 
 
 def _widening(drawn: Floats, keywords: Ints, level: float) -> float:
@@ -301,15 +299,15 @@ def simplex_directions(classes: int, *, rng: RandomSource, number: int) -> Float
     return directions
 
 
-def check_simplex(points: npt.ArrayLike, name: str = "points") -> Floats:
+def check_simplex(points: npt.ArrayLike) -> Floats:
     """The points as rows x classes; rows that are not probabilities raise an error."""
     rows = np.asarray(points, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] < 2:
-        raise InputError(f"{name} has the shape {rows.shape}", expected="rows x classes, two or more classes")
+        raise InputError(f"points has the shape {rows.shape}", expected="rows x classes, two or more classes")
     wrong = int(np.sum((np.abs(rows.sum(axis=1) - 1) > 1e-4) | (rows < -1e-9).any(axis=1)))
     if wrong or not np.isfinite(rows).all():
         raise InputError(
-            f"{name} holds {wrong or 'missing'} rows that are not probabilities",
+            f"points holds {wrong or 'missing'} rows that are not probabilities",
             expected="rows of numbers from 0 to 1 that sum to 1",
             fix="divide each row by its sum, and drop rows without values",
         )
@@ -327,22 +325,13 @@ def mean_square_gap(first: Floats, second: Floats) -> float:
         gaps = first - second
         return float(gaps @ gaps) / first.size
     is_large = first.size + second.size > LARGE
-    steps = (_steps.__wrapped__ if is_large else _steps)(first.size, second.size)
-    gaps = first[steps.first] - second[steps.second]
-    return float(np.square(gaps) @ steps.widths)
-
-
-class _Steps(NamedTuple):
-    """The intervals on which two quantile functions are both constant."""
-
-    first: Ints
-    second: Ints
-    widths: Floats
+    of_first, of_second, widths = (_steps.__wrapped__ if is_large else _steps)(first.size, second.size)
+    return float(np.square(first[of_first] - second[of_second]) @ widths)
 
 
 @lru_cache(maxsize=256)
-def _steps(m: int, n: int) -> _Steps:
-    """The union of the steps of samples of m and n values, by a linear merge.
+def _steps(m: int, n: int) -> tuple[Ints, Ints, Floats]:
+    """The intervals on which the quantile functions of m and n values are both constant, and their widths.
 
     Steps are counted as integers in units of 1 / (m n), so rounding neither drops nor duplicates any. Where
     both samples step at once, one of the two steps has zero width. Steps are cached, because a permutation
@@ -353,4 +342,4 @@ def _steps(m: int, n: int) -> _Steps:
     ends[np.arange(m) + (own - 1) // m] = own
     ends[np.arange(n) + other // n] = other
     widths = np.diff(ends, prepend=0) / (m * n)
-    return _Steps((ends - 1) // n, (ends - 1) // m, widths)
+    return (ends - 1) // n, (ends - 1) // m, widths

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Required, TypedDict
+from typing import Required, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -66,45 +66,33 @@ def cluster_bootstrap_mean(
     return estimate_mean(y, clusters, accelerate, method=method, level=level, n_null=n_null)
 
 
-class Sample(NamedTuple):
-    """The size of the sample behind an estimate."""
-
-    n: int
-    n_clusters: int
-    n_null: int = 0
-
-
 def percentile_estimate(
     value: float | None,
     draws: Floats,
-    resamples: int,
-    sample: Sample,
+    missing: Estimate,
     *,
-    level: float,
-    method: str = PERCENTILE,
-    reason: str = NO_VALUES,
+    resamples: int = 0,
     may_be_constant: bool = False,
 ) -> Estimate:
     """A statistic with the percentiles of its finite resamples, widened for few clusters.
 
-    ``reason`` is the null reason if there is no value. A statistic that is the same in every resample, such
-    as full agreement, is not certain: it has no interval unless it ``may_be_constant``.
+    ``missing`` is the result if there is no value; its level, method and counts are kept. A statistic that is
+    the same in every resample, such as full agreement, is not certain: it has no interval unless it
+    ``may_be_constant``.
     """
-    check_level(level)
-    estimate = partial(
-        Estimate, level=level, method=method, n=sample.n, n_null=sample.n_null, n_clusters=sample.n_clusters
-    )
+    check_level(missing.level)
     draws = draws[np.isfinite(draws)]
     if value is None or math.isnan(value):
-        return estimate(None, None, None, null_reason=reason)
-    if sample.n_clusters < 2:
-        return estimate(value, None, None, null_reason=ONE_CLUSTER)
+        return missing
+    point = partial(replace, missing, value=value)
+    if missing.n_clusters < 2:
+        return point(null_reason=ONE_CLUSTER)
     if draws.size < max(1, resamples / 2):
-        return estimate(value, None, None, null_reason=TOO_FEW_VALUES)
+        return point(null_reason=TOO_FEW_VALUES)
     if not may_be_constant and np.ptp(draws) <= 1e-12:
-        return estimate(value, None, None, null_reason=NO_VARIATION)
-    low, high = np.quantile(draws, widen_tails(level, sample.n_clusters))
-    return estimate(value, float(low), float(high))
+        return point(null_reason=NO_VARIATION)
+    low, high = np.quantile(draws, widen_tails(missing.level, missing.n_clusters))
+    return point(low=float(low), high=float(high), null_reason=None)
 
 
 class ResamplingOptions(TypedDict, total=False):
@@ -146,10 +134,9 @@ class Resampling:
         resamples = resample_clusters(codes, rng=self.rng, resamples=self.resamples)
         drawn = [] if n_clusters < 2 else map(statistic, resamples)
         draws = np.array([number for number in drawn if number is not None])
-        sample, method = Sample(codes.size, n_clusters), f"{name}, {PERCENTILE}"
-        return percentile_estimate(
-            value, draws, self.resamples, sample, level=self.level, method=method, reason=reason
-        )
+        method = f"{name}, {PERCENTILE}"
+        missing = Estimate(None, None, None, self.level, method, codes.size, 0, n_clusters, reason)
+        return percentile_estimate(value, draws, missing, resamples=self.resamples)
 
     def estimate_items(
         self,
@@ -169,11 +156,9 @@ class Resampling:
         # np.unique sorts the rows, so the draws do not depend on the names or order of items.
         distinct, times = np.unique(rows, axis=0, return_counts=True)
         value, draws = self._draw(distinct, times, statistic)
-        sample, method = Sample(n, len(rows), n_null), f"{name}, {PERCENTILE}"
-        reason = NO_VARIATION if len(rows) else empty
-        return percentile_estimate(
-            value, draws, self.resamples, sample, level=self.level, method=method, reason=reason
-        )
+        method, reason = f"{name}, {PERCENTILE}", NO_VARIATION if len(rows) else empty
+        missing = Estimate(None, None, None, self.level, method, n, n_null, len(rows), reason)
+        return percentile_estimate(value, draws, missing, resamples=self.resamples)
 
     def estimate_clusters(
         self,
@@ -190,10 +175,8 @@ class Resampling:
         np.add.at(sums, of_row, columns)
         # Clusters in a fixed order, so the draws do not depend on the names or order of clusters.
         value, draws = self._draw(sums[np.lexsort(sums.T)], np.ones(names.size, dtype=np.intp), statistic)
-        sample = Sample(n, names.size)
-        return percentile_estimate(
-            value, draws, self.resamples, sample, level=self.level, reason=reason, may_be_constant=True
-        )
+        missing = Estimate(None, None, None, self.level, PERCENTILE, n, 0, names.size, reason)
+        return percentile_estimate(value, draws, missing, resamples=self.resamples, may_be_constant=True)
 
     def _draw(
         self, rows: Floats, times: Ints, statistic: Callable[[Floats], Floats]
@@ -232,10 +215,8 @@ def _resample_means(sums: Floats, sizes: Floats, rng: RandomSource, resamples: i
     # Imported here: numba takes half a second, and most of this module does not need it.
     from evenhand.stats import _random_draws
 
-    generator = _random_draws.make_generator(rng)
-    state, means = _random_draws.read_state(generator), np.empty(resamples)
-    _random_draws.resample_means(sums, sizes, state, means)
-    _random_draws.restore_state(generator, state)
+    means = np.empty(resamples)
+    _random_draws.resample_means(sums, sizes, np.random.default_rng(rng), means)
     return means
 
 

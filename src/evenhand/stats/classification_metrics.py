@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,12 +18,13 @@ from evenhand.stats._arrays import (
     Ints,
     RandomSource,
     check_lengths,
+    check_level,
     check_values,
     cross_tabulate,
     divide,
     encode_clusters,
 )
-from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate, resample_clusters
+from evenhand.stats.bootstrap import PERCENTILE, percentile_estimate, resample_clusters
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.results import NO_VALUES, NO_VARIATION
 
@@ -94,10 +94,11 @@ def validate_labels(
         drawn = generator.multinomial(n_clusters, times / n_clusters, size=resamples) @ rows
     tables = np.concatenate([counts[None], drawn.reshape(-1, size, size)])
 
+    missing = Estimate(None, None, None, level, method, n, 0, n_clusters, NO_VALUES)
+
     def estimate(values: Floats) -> Estimate:
         # Keep the interval however few resamples have the label.
-        value = float(values[0]) if n else None
-        return percentile_estimate(value, values[1:], 0, Sample(n, n_clusters), level=level, method=method)
+        return percentile_estimate(float(values[0]) if n else None, values[1:], missing)
 
     def share_equal(rows: Bools) -> Estimate:
         own = None if clusters is None else np.asarray(clusters)[rows]
@@ -193,54 +194,49 @@ def best_cut(
     check_lengths("equal numbers of both", values=scores, labels=codes)
     groups = np.unique(encode_clusters(clusters, scores.size), return_inverse=True)[1]
     n_clusters, cuts = int(groups.max(initial=-1)) + 1, candidate_cuts(scores, labels)
-    sample = Sample(scores.size, n_clusters)
-    percentiles = partial(percentile_estimate, resamples=resamples, sample=sample, level=level)
+    reason = NO_VARIATION if scores.size else NO_VALUES
+    missing = Estimate(None, None, None, check_level(level), _NAME, scores.size, 0, n_clusters, reason)
     if not cuts.size or np.unique(codes).size < 2:
-        reason = NO_VARIATION if scores.size else NO_VALUES
-        missing = percentiles(None, np.empty(0), method=_NAME, reason=reason)
         return BestCut(*(missing,) * 5, 0, ())
     sizes = np.abs(scores) if labels == 3 else scores
     side = np.where((scores < 0) & (labels == 3), 0, 1).astype(np.intp)
     texts = _CodedTexts(cuts, np.searchsorted(cuts, sizes, side="right"), side, codes, groups, labels)
-    generator, all_rows = np.random.default_rng(rng), np.arange(scores.size)
-    fits = texts.confusions(all_rows)
+    generator, fits = np.random.default_rng(rng), texts.confusions()
     kappas, hits = cohens_kappa(fits), _accuracies(fits)
     best, folds = _middle_of_best(kappas), min(FOLDS, n_clusters)
     predicted = texts.predict(np.full(scores.size, best))
-    splits = [_cross_validate(texts, generator, folds) for _ in range(REPEATS)]
-    held_out = np.stack([texts.table(labelled, all_rows) for labelled in splits])
+    held_out = np.stack([texts.table(_cross_validate(texts, generator, folds)) for _ in range(REPEATS)])
     # Every resample fits its own cuts on new folds, so the intervals include the uncertainty of fitting.
     drawn_cuts, fitted, unseen = [], [], []
     for rows in resample_clusters(groups, rng=generator, resamples=resamples):
         drawn = texts.of(rows)
-        drawn_cuts.append(cuts[_middle_of_best(cohens_kappa(texts.confusions(rows)))])
-        fitted.append(texts.table(predicted, rows))
-        unseen.append(drawn.table(_cross_validate(drawn, generator, folds), np.arange(rows.size)))
+        drawn_cuts.append(cuts[_middle_of_best(cohens_kappa(drawn.confusions()))])
+        fitted.append(drawn.table(predicted[rows]))
+        unseen.append(drawn.table(_cross_validate(drawn, generator, folds)))
     variants = {"": (fits[best], np.stack(fitted)), ", cross-validated": (held_out, np.stack(unseen))}
 
-    def estimate(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
+    def estimate(value: float, draws: Floats, name: str) -> Estimate:
+        named = replace(missing, method=f"{name}, {PERCENTILE}")
+        return percentile_estimate(value, draws, named, resamples=resamples)
+
+    def compare(measure: Callable[[Floats], Floats], name: str) -> list[Estimate]:
         return [
-            percentiles(
-                float(np.mean(measure(tables))),
-                measure(draws),
-                method=f"{name}{variant}, {PERCENTILE}",
-                reason=NO_VARIATION,
-            )
+            estimate(float(np.mean(measure(tables))), measure(draws), name + variant)
             for variant, (tables, draws) in variants.items()
         ]
 
-    kappa, kappa_held_out = estimate(cohens_kappa, "Cohen's kappa")
-    accuracy, accuracy_held_out = estimate(_accuracies, "share of equal labels")
+    kappa, kappa_held_out = compare(cohens_kappa, "Cohen's kappa")
+    accuracy, accuracy_held_out = compare(_accuracies, "share of equal labels")
     return BestCut(
-        cut=percentiles(float(cuts[best]), np.array(drawn_cuts), method=f"{_NAME}, {PERCENTILE}"),
+        cut=estimate(float(cuts[best]), np.array(drawn_cuts), _NAME),
         kappa=kappa,
         accuracy=accuracy,
         kappa_held_out=kappa_held_out,
         accuracy_held_out=accuracy_held_out,
         folds=folds,
         curve=tuple(
-            CurvePoint(float(cut), None if np.isnan(kappa) else float(kappa), float(hit))
-            for cut, kappa, hit in zip(cuts, kappas, hits, strict=True)
+            CurvePoint(cut, None if np.isnan(kappa) else kappa, hit)
+            for cut, kappa, hit in np.stack([cuts, kappas, hits], axis=1).tolist()
         ),
     )
 
@@ -270,35 +266,30 @@ class _CodedTexts:
     groups: Ints
     labels: int
 
-    def confusions(self, rows: Ints) -> Floats:
-        """The confusion matrix of every cut over the given rows: cuts x human x predicted."""
+    def confusions(self) -> Floats:
+        """The confusion matrix of every cut: cuts x human x predicted."""
         width = self.labels
-        cells = (self.reached[rows] * 2 + self.side[rows]) * width + self.human[rows]
+        cells = (self.reached * 2 + self.side) * width + self.human
         table = np.bincount(cells, minlength=(self.cuts.size + 1) * 2 * width).reshape(-1, 2, width)
         beyond = np.cumsum(table[::-1], axis=0)[::-1][1:].astype(np.float64)
-        total = table.sum(axis=(0, 1)).astype(np.float64)
-        confusions = np.zeros((self.cuts.size, width, width))
-        confusions[:, :, width - 1] = beyond[:, 1]
-        if width == 3:
-            confusions[:, :, 0] = beyond[:, 0]
-        confusions[:, :, width - 2] = total - beyond.sum(axis=1)
-        return confusions
+        within = table.sum(axis=(0, 1)) - beyond.sum(axis=1)
+        columns = (within, beyond[:, 1]) if width == 2 else (beyond[:, 0], within, beyond[:, 1])
+        return np.stack(columns, axis=-1)
 
     def of(self, rows: Ints) -> _CodedTexts:
         """The given rows; repeated rows stay in their cluster."""
-        parts = (self.reached[rows], self.side[rows], self.human[rows], self.groups[rows])
-        return _CodedTexts(self.cuts, *parts, self.labels)
+        columns = ("reached", "side", "human", "groups")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
-    def table(self, predicted: Ints, rows: Ints) -> Floats:
-        """The confusion matrix of predictions over the given rows."""
-        return cross_tabulate(self.human[rows], predicted[rows], (self.labels, self.labels))
+    def table(self, predicted: Ints) -> Floats:
+        """The confusion matrix of predictions."""
+        return cross_tabulate(self.human, predicted, (self.labels, self.labels))
 
     def predict(self, cut: Ints) -> Ints:
         """The label of each row at that row's candidate cut."""
-        is_beyond = self.reached > cut
-        if self.labels == 2:
-            return is_beyond.astype(np.intp)
-        return np.where(is_beyond, np.where(self.side == 0, 0, 2), 1).astype(np.intp)
+        # Of two labels every text is on the side of the upper one.
+        beyond = np.where(self.side == 0, 0, self.labels - 1)
+        return np.where(self.reached > cut, beyond, self.labels - 2).astype(np.intp)
 
 
 def _accuracies(tables: Floats) -> Floats:
@@ -310,9 +301,9 @@ def _cross_validate(texts: _CodedTexts, generator: np.random.Generator, folds: i
     """The label of each row at the cut that is best on the other folds of whole clusters."""
     clusters = int(texts.groups.max()) + 1
     fold = (generator.permutation(clusters) % folds)[texts.groups]
-    whole, cut = texts.confusions(np.arange(fold.size)), np.zeros(fold.size, dtype=np.intp)
+    whole, cut = texts.confusions(), np.zeros(fold.size, dtype=np.intp)
     for number in range(folds):
-        rest = whole - texts.confusions(np.flatnonzero(fold == number))
+        rest = whole - texts.of(np.flatnonzero(fold == number)).confusions()
         cut[fold == number] = _middle_of_best(cohens_kappa(rest))
     return texts.predict(cut)
 

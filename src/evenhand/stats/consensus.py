@@ -9,7 +9,7 @@ import numpy as np
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, RandomSource
-from evenhand.stats.bootstrap import PERCENTILE, Sample, percentile_estimate
+from evenhand.stats.bootstrap import PERCENTILE, percentile_estimate
 from evenhand.stats.label_scales import RatingCodes
 
 SMOOTHING = 0.01
@@ -132,10 +132,11 @@ def annotator_accuracy(
     by_annotator = np.array(draws).reshape(-1, people).T
     method = f"Dawid-Skene, {PERCENTILE}"
     # Only an annotator's own items carry information on them: few items make a wide interval.
-    samples = map(Sample, n.tolist(), rated.tolist())
+    counts = zip(n.tolist(), [0] * people, rated.tolist(), strict=True)
+    missing = [Estimate(None, None, None, level, method, *sizes) for sizes in counts]
     return [
-        percentile_estimate(value, own, 0, sample, level=level, method=method, may_be_constant=True)
-        for value, own, sample in zip(fitted.accuracies.tolist(), by_annotator, samples, strict=True)
+        percentile_estimate(value, own, unknown, may_be_constant=True)
+        for value, own, unknown in zip(fitted.accuracies.tolist(), by_annotator, missing, strict=True)
     ]
 
 

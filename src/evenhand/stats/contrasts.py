@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -41,10 +41,6 @@ SHARES = "cluster-robust Newcombe"
 MOST_GROUPS = 5_000
 """Maximum number of groups in an omnibus test: this many take about a gigabyte."""
 GAP = np.array([1.0, -1.0])
-_BLOCK = 250_000
-"""Number of sums processed at a time."""
-_MOST_CACHED = 5_000_000
-"""Maximum of groups x sums for which the tables of gaps are cached between outputs."""
 
 
 def clustered_gap(
@@ -146,8 +142,8 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     test = compute_moments(values[keep], packed, codes[keep], n_cells=n_groups).homogeneity()
     if test is None:
         return result(null_reason=NO_VARIATION)
-    p = f_upper_tail(test.statistic, test.df_between, test.df_error)
-    return result(**test._asdict(), p=p)
+    statistic, df_between, df_error = test
+    return result(statistic=statistic, df_between=df_between, df_error=df_error, p=f_upper_tail(*test))
 
 
 class _Judgements(NamedTuple):
@@ -245,7 +241,7 @@ def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> _Judgeme
     return _Judgements(estimate, low, high, se, df, p)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GapLayout:
     """Rows in groups and clusters; each group is compared with a baseline group or all other rows."""
 
@@ -257,41 +253,22 @@ class GapLayout:
     baseline: int | None = None
     """The group that the others are compared with; None means all other rows."""
 
-    @cached_property
-    def _sums(self) -> ClusterTable:
-        _, clusters = np.unique(self.clusters, return_inverse=True)
-        return ClusterTable.of(self.groups, clusters, self.n_groups)
-
-    @cached_property
-    def _cached_gaps(self) -> list[tuple[Ints, ClusterTable]]:
-        return [self._gap(group) for group in range(self.n_groups)]
-
-    def _gap(self, group: int) -> tuple[Ints, ClusterTable]:
-        """The sums of a group and its baseline (by index), and their table."""
-        sums, base = self._sums, self.baseline
-        used = np.flatnonzero((sums.cell == group) | (base is None) | (sums.cell == base))
-        outside = sums.cell[used] != group
-        return used, ClusterTable.of(outside.astype(np.intp), sums.cluster[used], 2, sums.n[used])
-
     def moments(self, values: Floats) -> CellMoments:
         """The moments of every gap for each row of ``values``; those of a cell without rows are zeros."""
+        _, clusters = np.unique(self.clusters, return_inverse=True)
+        sums, base = ClusterTable.of(self.groups, clusters, self.n_groups), self.baseline
         low, high = self._ends(values, np.minimum, np.inf), self._ends(values, np.maximum, -np.inf)
         centre = values.mean(axis=1) if values.size else np.zeros(len(values))
-        totals = np.zeros((len(values), self._sums.n.size))
+        totals = np.zeros((len(values), sums.n.size))
         for of_output, row, mean in zip(totals, values, centre, strict=True):
-            of_output[:] = self._sums.sum_pairs(row[None] - mean)
-        step = max(1, _BLOCK // max(1, self._sums.n.size))
-        blocks = [slice(at, at + step) for at in range(0, max(1, len(values)), step)]
-        is_small = self.n_groups * self._sums.n.size <= _MOST_CACHED
-        tables = self._cached_gaps if is_small else map(self._gap, range(self.n_groups))
+            of_output[:] = sums.sum_pairs(row[None] - mean)
         gaps = []
-        for group, (used, table) in enumerate(tables):
-            ends = (low[:, group], high[:, group])
-            parts = [
-                table.moments(table.sum_pairs(totals[at, used]), centre[at], *(end[at] for end in ends))
-                for at in blocks
-            ]
-            gaps.append(CellMoments.join(parts))
+        for group in range(self.n_groups):
+            used = np.flatnonzero((sums.cell == group) | (base is None) | (sums.cell == base))
+            outside = (sums.cell[used] != group).astype(np.intp)
+            table = ClusterTable.of(outside, sums.cluster[used], 2, sums.n[used])
+            of_pairs = table.sum_pairs(totals[:, used])
+            gaps.append(table.moments(of_pairs, centre, low[:, group], high[:, group]))
         return CellMoments.stack(gaps)
 
     def _ends(self, values: Floats, fold: np.ufunc, start: float) -> Floats:

@@ -11,14 +11,14 @@ makes it too large where groups hardly differ: in doubt, runs are tied.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.stats._arrays import Ids, Ints, check_level, check_values, encode_clusters
+from evenhand.stats._arrays import Ids, Ints, check_level, check_values, clusters_per_cell, encode_clusters
 from evenhand.stats._moments import CellMoments, compute_moments
 from evenhand.stats.corrections import holm
 from evenhand.stats.quantiles import t_quantile, t_two_sided
@@ -97,10 +97,6 @@ class _QuadraticForms:
     groups: int
     runs: int
 
-    @property
-    def df(self) -> float:
-        return max(1.0, float(self.moments.clusters.min()) - 1)
-
     def estimate(self, weights: dict[int, float]) -> tuple[float, float]:
         """A weighted sum of squared typical gaps, corrected for chance, and its standard error."""
         run_weights = np.diag([weights.get(run, 0.0) for run in range(self.runs)])
@@ -127,7 +123,8 @@ class _QuadraticForms:
 def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
     pairs = list(combinations(range(forms.runs), 2))
     estimates = [forms.estimate({a: 1.0, b: -1.0}) for a, b in pairs]
-    p_values = [t_two_sided(gap / se, forms.df) if se > 0 else None for gap, se in estimates]
+    df = max(1.0, float(forms.moments.clusters.min()) - 1)
+    p_values = [t_two_sided(gap / se, df) if se > 0 else None for gap, se in estimates]
     gaps = tuple(
         SpreadDifference(a, b, gap, p, adjusted)
         for (a, b), (gap, _), p, adjusted in zip(pairs, estimates, p_values, holm(p_values), strict=True)
@@ -140,22 +137,15 @@ def _rank_runs(forms: _QuadraticForms, level: float) -> SpreadRanking:
         rank = 1 + sum(gap.difference > 0 if gap.a == run else gap.difference < 0 for gap in own)
         not_tied = {run}.union(*((gap.a, gap.b) for gap in own))
         tied = tuple(other for other in range(forms.runs) if other not in not_tied)
-        spread = GroupSpread(math.sqrt(max(square, 0.0)), None, None, rank, tied, NO_VARIATION)
-        if se:
-            low, high = forms.interval(run, square, se, t_quantile((1 + level) / 2, forms.df))
-            spread = replace(spread, low=low, high=high, null_reason=None)
-        spreads.append(spread)
+        quantile, reason = t_quantile((1 + level) / 2, df), None if se else NO_VARIATION
+        low, high = forms.interval(run, square, se, quantile) if se else (None, None)
+        spreads.append(GroupSpread(math.sqrt(max(square, 0.0)), low, high, rank, tied, reason))
     return SpreadRanking(tuple(spreads), gaps, forms.groups)
 
 
 def _common_groups(runs: Ints, groups: Ints, codes: Ints, n_runs: int) -> Ints:
     """The groups that have two clusters or more in every run."""
-    names, codes_of_groups = np.unique(groups, return_inverse=True)
-    cells = codes_of_groups * n_runs + runs
-    # A cell has several clusters if some row's cluster differs from an arbitrary one of its clusters.
-    any_cluster = np.zeros(names.size * n_runs, dtype=np.intp)
-    any_cluster[cells] = codes
-    has_several = np.zeros(any_cluster.size, dtype=np.bool_)
-    has_several[cells[codes != any_cluster[cells]]] = True
+    names, of_group = np.unique(groups, return_inverse=True)
+    has_several = clusters_per_cell(of_group * n_runs + runs, codes, names.size * n_runs) >= 2
     common: Ints = names[has_several.reshape(-1, n_runs).all(axis=1)]
     return common

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -116,7 +115,8 @@ def estimate_mean(
     if n_clusters < 2 or variance == 0:
         reason = ONE_CLUSTER if n_clusters < 2 else NO_VARIATION
         return estimate(mean, None, None, n_clusters=n_clusters, null_reason=reason)
-    half = t_quantile((1 + level) / 2, float(cell.contrast(np.ones(1)).df)) * math.sqrt(variance)
+    _, _, df = cell.contrast(np.ones(1))
+    half = t_quantile((1 + level) / 2, float(df)) * math.sqrt(variance)
     ends = interval(values, codes, half) if interval else (mean - half, mean + half)
     return estimate(mean, *ends, n_clusters=n_clusters)
 
@@ -162,12 +162,12 @@ def share_estimates(cells: CellMoments, level: float, *, n_null: int = 0) -> lis
         highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
     columns = (share, lows, highs, cells.sizes[..., 0].astype(int), cells.clusters[..., 0])
     estimates = []
-    for value, low, high, n, n_clusters in zip(
-        *(np.atleast_1d(one).tolist() for one in columns), strict=True
-    ):
+    for row in zip(*(np.atleast_1d(one).tolist() for one in columns), strict=True):
+        value, low, high, n, n_clusters = row
         reason = NO_VALUES if not n else ONE_CLUSTER if n_clusters < 2 else None
-        estimate = Estimate(value if n else None, low, high, level, SHARE, n, n_null, n_clusters, reason)
-        estimates.append(replace(estimate, low=None, high=None) if reason else estimate)
+        if reason:
+            value, low, high = value if n else None, None, None
+        estimates.append(Estimate(value, low, high, level, SHARE, n, n_null, n_clusters, reason))
     return estimates
 
 

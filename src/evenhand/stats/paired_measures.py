@@ -99,12 +99,9 @@ def select_pairs(
     """
     first, second, true = _codes(predicted_a, predicted_b, truth)
     is_truth, unknown = true == emotion, true == NONE
-    if pairs == "agreeing":
-        both: Bools = (first == emotion) & (second == emotion) & (is_truth | unknown)
-        return both
-    either = (first == emotion) | (second == emotion)
-    chosen: Bools = is_truth | (unknown if score == "emotion" else unknown & either)
-    return chosen
+    is_first, is_second = first == emotion, second == emotion
+    chosen: Bools = is_truth | (unknown & (is_first | is_second | (score == "emotion")))
+    return is_first & is_second & (is_truth | unknown) if pairs == "agreeing" else chosen
 
 
 def demographic_parity(
@@ -114,12 +111,7 @@ def demographic_parity(
 
     Over pairs whose true class it is, this is equal opportunity. Null where neither group has a hit.
     """
-    first, second = check_binary(hits_a, "a"), check_binary(hits_b, "b")
-    if first.size != second.size:
-        raise InputError(
-            f"a has {first.size} hits and b has {second.size}", expected="pairs: as many in a as in b"
-        )
-    hits = np.stack([first, second], axis=1)
+    hits = np.stack(check_pairs(check_binary(hits_a, "a"), check_binary(hits_b, "b")), axis=1)
     ratio = _parity(Resampling(**how), encode_clusters(clusters, len(hits)), hits)
     return Parity(ratio, *(hits.mean(axis=0).tolist() if len(hits) else (None, None)))
 
@@ -154,22 +146,21 @@ def compare_sets(
 
     Hits are compared over all sets, intensities over the sets where every group has one.
     """
-    outcomes = np.asarray(hits, dtype=np.float64)
-    values = np.asarray(intensities, dtype=np.float64)
+    outcomes, values = (np.asarray(side, dtype=np.float64) for side in (hits, intensities))
     codes = encode_clusters(clusters, len(outcomes))
     is_complete = np.isfinite(values).all(axis=1)
-    spread = np.ptp(values[is_complete], axis=1) if is_complete.any() else np.empty(0)
-    resampling = Resampling(**how)
+    complete, resampling = values[is_complete], Resampling(**how)
+    spread = np.ptp(complete, axis=1) if len(complete) else np.empty(0)
     return SetComparison(
         parity=_parity(resampling, codes, outcomes),
         spread=_mean(resampling, codes[is_complete], spread, np.ones_like(spread)),
-        friedman=_friedman(values[is_complete]),
+        friedman=_friedman(complete),
     )
 
 
 def find_flips(predicted_a: npt.ArrayLike, predicted_b: npt.ArrayLike) -> Bools:
     """Which pairs change their predicted class with the group; a missing class is not a change."""
-    first, second, _ = _codes(predicted_a, predicted_b, np.full(np.asarray(predicted_a).shape, NONE))
+    first, second, _ = _codes(predicted_a, predicted_b, predicted_a)
     changed: Bools = (first != second) & (first != NONE) & (second != NONE)
     return changed
 

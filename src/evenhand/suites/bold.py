@@ -24,7 +24,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path, user_path
 from evenhand.core.records import REST, Execution, GenerationSpec, Group, Mention, Prompt, SuiteInfo
 from evenhand.core.regular_files import read_text
-from evenhand.store.table_files import first_error_line, load_parquet
+from evenhand.store.table_files import first_error_line, load_parquet, read_json_lines
 from evenhand.suites.starter import BASELINES, EXPLORATORY
 
 HUMAN: Final = "WIKI"
@@ -344,16 +344,8 @@ def _missing_copy(reason: str) -> InputError:
     return InputError(f"no copy of BOLD was named, and {reason}", expected="a local copy", fix=_GET)
 
 
-class BoldCopy(NamedTuple):
-    """The contents of a folder."""
-
-    rows: list[BoldRow]
-    missing: list[str]
-    """The missing files of domains."""
-
-
-def read_copy(folder: Path) -> BoldCopy:
-    """Every row of a copy, by domain in the order of Table 1, then in file order."""
+def read_copy(folder: Path) -> tuple[list[BoldRow], list[str]]:
+    """Every row of a copy, by domain in the order of Table 1, then in file order; and what it lacks."""
     if not folder.is_dir():
         problem = "a file" if folder.is_file() else "not there"
         raise InputError(f"{folder} is {problem}", expected=ACCEPTED, fix="check the path")
@@ -371,13 +363,14 @@ def read_copy(folder: Path) -> BoldCopy:
         return _from_parquet(tables)
     else:
         raise InputError(f"{folder} holds no copy of BOLD", expected=ACCEPTED, fix="check the path")
-    copy = BoldCopy([], [])
+    rows: list[BoldRow] = []
+    missing: list[str] = []
     for domain in domains:
-        paths = [folder / name.format(domain) for name in names]
-        absent = [str(path.relative_to(folder)) for path in paths if not path.is_file()]
-        copy.missing.extend(absent)
-        copy.rows.extend([] if absent else read(domain, *paths))
-    return copy
+        files = [name.format(domain) for name in names]
+        absent = [file for file in files if not (folder / file).is_file()]
+        missing += absent
+        rows += [] if absent else read(domain, *(folder / file for file in files))
+    return rows, missing
 
 
 def _read_original(domain: str, *paths: Path) -> Iterator[BoldRow]:
@@ -418,12 +411,12 @@ def _read_lines(domain: str, path: Path) -> Iterator[BoldRow]:
         yield BoldRow(domain, group, key, idx, *(text if isinstance(text, str) else None for text in texts))
 
 
-def _from_parquet(tables: Sequence[Path]) -> BoldCopy:
+def _from_parquet(tables: Sequence[Path]) -> tuple[list[BoldRow], list[str]]:
     rows = [row for path in tables for row in _entities(load_parquet(path).to_dicts(), path, None)]
     order = {domain: place for place, domain in enumerate(load_facts()["domains"])}
     rows.sort(key=lambda row: order.get(row.domain, len(order)))
     present = {row.domain for row in rows}
-    return BoldCopy(rows, [f"the domain {domain}" for domain in order if domain not in present])
+    return rows, [f"the domain {domain}" for domain in order if domain not in present]
 
 
 def _read_nested(path: Path) -> Mapping[str, Mapping[str, list[str]]]:
@@ -437,13 +430,10 @@ def _read_nested(path: Path) -> Mapping[str, Mapping[str, list[str]]]:
 def _objects(path: Path) -> Iterator[Mapping[str, Json]]:
     """The objects of a JSON list, or of JSON lines."""
     text = _read(path)
-    if text.lstrip().startswith("["):
-        parts = iter(cast("list[Json]", _parse_json(text, path)))
-    else:
-        # Not splitlines: a text may hold a Unicode line separator.
-        lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-        parts = (_parse_json(line, path, f"line {number} ") for number, line in lines)
-    for number, part in enumerate(parts, start=1):
+    if not text.lstrip().startswith("["):
+        yield from (row for _, row in read_json_lines(path))
+        return
+    for number, part in enumerate(cast("list[Json]", _parse_json(text, path)), start=1):
         if not isinstance(part, Mapping):
             _raise_damaged(path, f"entry {number} is not an object")
         yield part
@@ -456,11 +446,11 @@ def _read(path: Path) -> str:
         _raise_damaged(path, str(error))
 
 
-def _parse_json(text: str, path: Path, where: str = "") -> Json:
+def _parse_json(text: str, path: Path) -> Json:
     try:
         return cast(Json, json.loads(text))
     except (ValueError, RecursionError) as error:
-        _raise_damaged(path, f"{where}is not JSON: {error}")
+        _raise_damaged(path, f"is not JSON: {error}")
 
 
 def _texts(value: Json) -> list[str]:

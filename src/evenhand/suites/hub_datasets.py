@@ -7,13 +7,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr, suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
+from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 from urllib.parse import parse_qsl
 
 import polars as pl
@@ -64,18 +65,11 @@ class PromptColumns:
     mentions: str | None = None
     strata: tuple[str, ...] = ()
 
-    def identity(self) -> dict[str, Json]:
-        """What the prompts depend on, besides the files."""
-        return {name: value for name, value in asdict(self).items() if value}
-
     def list_columns(self) -> dict[str, str]:
         """Every column, by the option that names it."""
-        single = {key: getattr(self, key) for key in _SINGLE}
-        return {
-            **{key: column for key, column in single.items() if column},
-            **{f"group.{axis}": column for axis, column in self.groups.items()},
-            **{f"stratum {column}": column for column in self.strata},
-        }
+        single = {key: column for key in _SINGLE if (column := getattr(self, key))}
+        groups = {f"group.{axis}": column for axis, column in self.groups.items()}
+        return single | groups | {f"stratum {column}": column for column in self.strata}
 
 
 class DatasetName(NamedTuple):
@@ -189,8 +183,8 @@ def choose_files(files: Sequence[str], readme: str, name: DatasetName) -> list[s
             expected=f"files ending in {', '.join(ENDINGS)}",
             fix="check the name",
         )
-    config = _only("configuration", name.config, {key[0] for key in parts}, name.place)
-    split = _only("split", name.split, {key[1] for key in parts if key[0] == config}, name.place)
+    config = _only("configuration", name.config, {key for key, _ in parts}, name.place)
+    split = _only("split", name.split, {part for key, part in parts if key == config}, name.place)
     return parts[config, split]
 
 
@@ -226,14 +220,12 @@ def _read_declared(readme: str, files: Sequence[str]) -> SplitParts:
 
 def _configs(readme: str) -> list[Mapping[str, object]]:
     header = re.match(r"---\r?\n(.*?)\r?\n---\s*(\n|\Z)", readme, re.DOTALL)
-    if header is None:
-        return []
     try:
         import yaml
     except ImportError:  # comes with the Hub's library; without it, file names decide
         return []
     try:
-        content = yaml.safe_load(header[1])
+        content = yaml.safe_load(header[1] if header else "")
     except (yaml.YAMLError, ValueError, RecursionError):
         return []
     listed = content.get("configs") if isinstance(content, Mapping) else None
@@ -262,8 +254,7 @@ def _by_name(files: Sequence[str]) -> SplitParts:
     parts: SplitParts = {}
     for file in files:
         words = set(re.split(r"[^a-z]+", file.lower()))
-        split = next((one for one, known in _SPLITS.items() if words & set(known)), None)
-        if split:
+        if split := next((one for one, known in _SPLITS.items() if words & set(known)), None):
             parts.setdefault(("default", split), []).append(file)
     return parts or ({("default", "train"): list(files)} if files else {})
 
@@ -271,18 +262,21 @@ def _by_name(files: Sequence[str]) -> SplitParts:
 def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
     """The files of a split in the Hub's cache, downloaded first if the Hub can be reached."""
     try:
-        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError
     except ImportError as error:
         raise MissingLibraryError(
             f"the dataset {name.place!r} is on the Hub, and the library that accesses it is not installed",
             expected="the extra `models`, which includes it",
             fix='pip install "evenhand[models]", or download the dataset and name its folder',
         ) from error
+    problem, fix = f"{name.place!r} is not the name of a dataset", "check the name"
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO()):
         try:
-            return _find_cached(name) if execution.offline else _download_files(name, snapshot_download)
+            return _find_cached(name) if execution.offline else _download_files(name)
         except InputError:
             raise
+        except HFValidationError as error:
+            raise InputError(problem, expected=ACCEPTED, fix=fix) from error
         except Exception as error:  # the HTTP client's error, which differs between versions
             if not execution.offline:
                 with suppress(OSError):
@@ -291,44 +285,29 @@ def _from_hub(name: DatasetName, execution: Execution) -> SplitFiles:
             why = f"is not available from the Hub: {first_error_line(error)[:200]}"
             if execution.offline:
                 why = "is not on this machine, and the run is offline"
-            raise InputError(
-                f"the dataset {name.place!r}{at} {why}",
-                expected=ACCEPTED,
-                fix="check the name, or download the dataset and name its folder",
-            ) from error
+            problem = f"the dataset {name.place!r}{at} {why}"
+            fix += ", or download the dataset and name its folder"
+            raise InputError(problem, expected=ACCEPTED, fix=fix) from error
 
 
-def _download_files(name: DatasetName, download: Callable[..., str]) -> SplitFiles:
-    from huggingface_hub import HfApi
+def _download_files(name: DatasetName) -> SplitFiles:
+    from huggingface_hub import HfApi, snapshot_download
 
     info = HfApi().dataset_info(name.place, revision=name.revision or None)
-    options = {"repo_type": "dataset", "revision": info.sha}
-    card = _read_card(Path(download(name.place, allow_patterns=[_README], **options)))
+    download = partial(snapshot_download, name.place, repo_type="dataset", revision=info.sha)
+    card = _read_card(Path(download(allow_patterns=[_README])))
     chosen = choose_files([one.rfilename for one in info.siblings or ()], card, name)
-    names = [glob.escape(file) for file in chosen]
-    folder = Path(download(name.place, allow_patterns=names, **options))
+    folder = Path(download(allow_patterns=[glob.escape(file) for file in chosen]))
     return SplitFiles(tuple(folder / file for file in chosen), folder.name)
 
 
 def _find_cached(name: DatasetName) -> SplitFiles:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
 
-    try:
-        # Only the folder is needed, whatever it holds: the pattern requests no file.
-        folder = Path(
-            snapshot_download(
-                name.place,
-                repo_type="dataset",
-                revision=name.revision or None,
-                local_files_only=True,
-                allow_patterns=["no/such/file"],
-            )
-        )
-    except HFValidationError as error:
-        raise InputError(
-            f"{name.place!r} is not the name of a dataset", expected=ACCEPTED, fix="check the name"
-        ) from error
+    # Only the folder is needed, whatever it holds: the pattern requests no file.
+    options: Any = {"local_files_only": True, "allow_patterns": ["no/such/file"]}
+    revision = name.revision or None
+    folder = Path(snapshot_download(name.place, repo_type="dataset", revision=revision, **options))
     return SplitFiles(_find_local(folder, name), folder.name)
 
 
@@ -359,7 +338,7 @@ class HubSuite:
             baselines={axis: columns.baselines.get(axis, REST) for axis in columns.groups},
             metrics=METRICS,
             cluster=columns.cluster or columns.template or "row",
-            digest=digest([files.version, columns.identity()]),
+            digest=digest([files.version, {key: part for key, part in asdict(columns).items() if part}]),
             notes=notes,
             strata=columns.strata,
         )
@@ -469,8 +448,7 @@ def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> N
                 fix="name one of these columns, or a field of one as COLUMN.FIELD",
             )
     for axis, column in columns.groups.items():
-        names = {_field(row, column) for row in table.iter_rows(named=True)}
-        for name in RESERVED_GROUPS & names:
+        for name in RESERVED_GROUPS & {_field(row, column) for row in table.iter_rows(named=True)}:
             raise InputError(
                 f"column {column!r} of {place} has a group named {name!r}, a reserved name",
                 expected="any other name",

@@ -11,7 +11,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.records import Group, Mention, Prompt, SuiteInfo
 from evenhand.core.toml import StrictModel, read_model
-from evenhand.suites.templates import Misfit, find_baseline_misfits, find_group_misfits, find_repeated
+from evenhand.suites.templates import Misfit, find_axis_misfits, find_repeated
 
 _MOST_PROMPTS: Final = 1_000_000
 _FIX: Final = "fix the file; `evenhand show regard` shows the format"
@@ -55,11 +55,6 @@ class RegardFile(StrictModel):
     suite: RegardHeader = RegardHeader()
     contexts: tuple[BiasContext, ...] = ()
     axes: tuple[AxisGroups, ...] = ()
-
-
-def read_regard(path: Path) -> RegardFile:
-    """The contents of a file with checked types; consistency is checked after merging."""
-    return read_model(path, RegardFile, fix=_FIX)
 
 
 def merge_files(published: RegardFile, own: RegardFile, path: Path) -> RegardFile:
@@ -119,15 +114,13 @@ def _context_misfits(context: BiasContext, placeholder: str) -> Iterator[Misfit]
 def _axis_misfits(axis: AxisGroups) -> Iterator[Misfit]:
     if not axis.name.strip():
         yield "an axis has no name", "a name such as religion"
-    names = [group.name for group in axis.groups]
-    yield from find_group_misfits(axis.name, names)
+    yield from find_axis_misfits(axis.name, [group.name for group in axis.groups], axis.baseline)
     for group in axis.groups:
         if not group.surface.strip():
             yield (
                 f"the group {group.name!r} of axis {axis.name!r} leaves the slot empty",
                 "a surface, the words that stand for the group, such as 'The woman'",
             )
-    yield from find_baseline_misfits(axis.name, axis.baseline, names)
 
 
 STRATUM = "context"
@@ -150,9 +143,12 @@ class RegardSuite:
 
     def __init__(self, *, name: str = "") -> None:
         path = asset_path("suites", "regard.toml")
-        published = read_regard(path)
+        published = read_model(path, RegardFile, fix=_FIX)
         own = Path(name) if name else None
-        self._file = merge_files(published, read_regard(own), own) if own else published
+        self._file = published
+        if own:
+            # Consistency is checked after merging.
+            self._file = merge_files(published, read_model(own, RegardFile, fix=_FIX), own)
         head = self._file.suite
         self.info = SuiteInfo(
             name=head.name,

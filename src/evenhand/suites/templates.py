@@ -95,8 +95,8 @@ def find_repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def find_group_misfits(axis: str, names: Sequence[str]) -> Iterator[Misfit]:
-    """The problems with the names of an axis's groups."""
+def find_axis_misfits(axis: str, names: Sequence[str], baseline: str | None = None) -> Iterator[Misfit]:
+    """The problems with the names of an axis's groups, and with the baseline of an axis that has one."""
     if len(set(names)) < 2:
         yield f"the axis {axis!r} has {len(set(names))} group(s)", "two groups or more"
     for name in find_repeated(names):
@@ -104,11 +104,7 @@ def find_group_misfits(axis: str, names: Sequence[str]) -> Iterator[Misfit]:
     for name in names:
         if not name.strip() or name in RESERVED_GROUPS:
             yield f"{name!r} is not a valid name for a group", "any other name"
-
-
-def find_baseline_misfits(axis: str, baseline: str, names: Sequence[str]) -> Iterator[Misfit]:
-    """The problems with the baseline of an axis."""
-    if baseline not in (*names, *RESERVED_GROUPS):
+    if baseline is not None and baseline not in (*names, *RESERVED_GROUPS):
         problem = f"the baseline {baseline!r} of axis {axis!r} is not one of its groups"
         accepted = ", ".join((*names, *sorted(RESERVED_GROUPS)))
         yield problem if baseline else f"the axis {axis!r} names no baseline", accepted
@@ -146,9 +142,7 @@ def fill_counts(file: TemplateFile, template: PromptTemplate) -> dict[str, int]:
 
 
 def _axis_misfits(name: str, axis: AxisForms) -> Iterator[Misfit]:
-    names = [group.name for group in axis.groups]
-    yield from find_group_misfits(name, names)
-    yield from find_baseline_misfits(name, axis.baseline, names)
+    yield from find_axis_misfits(name, [group.name for group in axis.groups], axis.baseline)
     for forms in axis.groups:
         who = f"the group {forms.name!r} of axis {name!r}"
         yield from _value_misfits(who, forms.words)

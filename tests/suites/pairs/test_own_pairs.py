@@ -11,8 +11,8 @@ import pytest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.suites.pairs.eec import EecSuite
+from evenhand.suites.pairs.own_pairs import load
 from evenhand.suites.pairs.pair_sets import EMOTIONS, count_sets
-from evenhand.suites.pairs.table_pairs import load
 from evenhand.testing import check_suite
 
 

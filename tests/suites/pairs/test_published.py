@@ -137,7 +137,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         EecSuite(name=str(path))
     assert str(raised.value) == (
         f"{path} has no column 'Sentence'. Expected: Sentence, Template, Person, Gender, Race, Emotion, "
-        "Emotion word. Fix: use the file as published."
+        "Emotion word. Fix: use the file as published, or pass it as pairs of your own."
     )
 
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from io import StringIO
 from math import comb
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import polars as pl
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, Group, Prompt, SuiteInfo
 from evenhand.core.regular_files import read_bytes
-from evenhand.store.table_files import read_table
+from evenhand.store.table_files import first_error_line, read_table
 
 GROUP_ORDER: Final = (
     *("male", "female", "non-binary"),
@@ -182,19 +182,12 @@ def download_file(place: str, *, offline: bool = False) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     name, _, revision = parts[1].partition("@")
+    options: Any = {"repo_type": "dataset", "revision": revision or None, "local_files_only": offline}
     try:
-        return Path(
-            hf_hub_download(
-                f"{parts[0]}/{name}",
-                parts[2],
-                repo_type="dataset",
-                revision=revision or None,
-                local_files_only=offline,
-            )
-        )
+        return Path(hf_hub_download(f"{parts[0]}/{name}", parts[2], **options))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise InputError(
-            f"{HUB}{place} is not available: {(str(error).strip() or type(error).__name__).splitlines()[0]}",
+            f"{HUB}{place} is not available: {first_error_line(error)}",
             expected=f"{HUB}ORG/NAME@REVISION/FILE of a public dataset",
             fix="check the name and the network, or download the file and name its path",
         ) from error
@@ -209,13 +202,8 @@ def refuse_changed(problem: str, accepted: str) -> NoReturn:
 def read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """The required columns of a file, with empty texts for empty cells."""
     table = read_table(path)
-    for name in columns:
-        if name not in table.columns:
-            raise InputError(
-                f"{path} has no column {name!r}",
-                expected=", ".join(columns),
-                fix="use the file as published",
-            )
+    if missing := next((name for name in columns if name not in table.columns), None):
+        refuse_changed(f"{path} has no column {missing!r}", ", ".join(columns))
     return table.select(pl.col(*columns).fill_null(""))
 
 

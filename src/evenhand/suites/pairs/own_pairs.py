@@ -1,6 +1,6 @@
-"""Pairs from templates: the built-in ones, and a user's own file in the same format.
+"""Pairs of a user: from templates, as the built-in ones, or from a table.
 
-TOML::
+A table has one row per pair (wide) or one row per sentence (long). Templates are TOML::
 
     [pairs]                            # optional, as is each of its lines
     name = "clinic"
@@ -27,19 +27,23 @@ The n-th words of all groups of an axis make a set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Formatter
-from typing import Final
+from typing import Final, NoReturn
 
+import polars as pl
 from pydantic import Field
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
+from evenhand.core.records import RESERVED_GROUPS
 from evenhand.core.toml import StrictModel, read_model
+from evenhand.store.table_files import read_table
 from evenhand.suites.pairs.pair_sets import EMOTIONS, PairSet, PairSuite, distinct_sets, sort_groups
-from evenhand.suites.templates import find_group_misfits, find_repeated, formatted_slot
+from evenhand.suites.templates import find_axis_misfits, find_repeated, formatted_slot
 
 PERSON: Final = ("person", "Person")
 MOST_SETS: Final = 1_000_000
@@ -59,6 +63,7 @@ class _Template(StrictModel):
     emotion: str | None = None
 
     def slots(self) -> list[str]:
+        """The slots; raises ValueError if the braces are not valid."""
         return [field for _, field, *_ in Formatter().parse(self.text) if field is not None]
 
     def emotion_slots(self) -> list[str]:
@@ -122,19 +127,18 @@ def _find_misfits(file: _File) -> Iterator[str]:
     for name in find_repeated(_names(file)):
         yield f"several templates are named {name!r}; each needs an id of its own"
     for slot, words in file.slots.items():
-        unknown = [emotion for emotion in words if emotion not in EMOTIONS]
-        if unknown:
+        if unknown := [emotion for emotion in words if emotion not in EMOTIONS]:
             yield f"the slot {{{slot}}} has the emotion {unknown[0]!r}; there are {', '.join(EMOTIONS)}"
     for axis in file.axes:
         yield from _axis_misfits(axis)
-    sentences = sum(sum(1 for _ in _words(file, template)) for template in file.templates)
+    sentences = sum(len(list(_words(file, template))) for template in file.templates)
     sets = sentences * sum(len(axis.groups[0].words) for axis in file.axes)
     if sets > MOST_SETS:
         yield f"the templates make {sets:,} sets; {MOST_SETS:,} at most"
 
 
 def _axis_misfits(axis: _Axis) -> Iterator[str]:
-    for problem, accepted in find_group_misfits(axis.name, [group.name for group in axis.groups]):
+    for problem, accepted in find_axis_misfits(axis.name, [group.name for group in axis.groups]):
         yield f"{problem}; {accepted}"
     counts = {group.name: len(group.words) for group in axis.groups}
     if len(set(counts.values())) > 1 or 0 in counts.values():
@@ -155,8 +159,7 @@ def _template_misfits(file: _File, template: _Template) -> Iterator[str]:
         slots = own = []
     if len(slots) == len(own):
         yield f"{who} has no slot {{person}} or {{Person}}"
-    unknown = [slot for slot in own if slot not in file.slots]
-    if unknown:
+    if unknown := [slot for slot in own if slot not in file.slots]:
         yield f"{who} uses {{{unknown[0]}}}, which nothing fills"
     if len(own) > 1:
         yield f"{who} has {len(own)} slots of emotion words; one at most"
@@ -193,3 +196,124 @@ def _words(file: _File, template: _Template) -> Iterator[tuple[str | None, str, 
         for emotion, words in file.slots[slot].items():
             for word in words:
                 yield emotion, slot, word
+
+
+WIDE: Final = ("text_a", "text_b", "group_a", "group_b")
+LONG: Final = ("set", "group", "text")
+OPTIONAL: Final = ("axis", "emotion", "template")
+AXIS: Final = "group"
+"""The axis of a table without that column."""
+_TABLE: Final = (
+    f"columns {', '.join(WIDE)} (one row per pair) or {', '.join(LONG)} (one row per sentence); "
+    f"optional: {', '.join(OPTIONAL)}"
+)
+
+Row = Mapping[str, str | None]
+
+
+class TablePairs(PairSuite):
+    """Pairs from a JSONL, CSV, TSV or Parquet file.
+
+    Sets that lack a side, have the same sentence for every group, or repeat another are left out and
+    counted in the suite's notes. Cluster = the column ``template``, else the set itself.
+
+    Args:
+        name: The file.
+    """
+
+    def __init__(self, *, name: str) -> None:
+        path = Path(name)
+        table = read_table(path)
+        is_wide = set(WIDE) <= set(table.columns)
+        if not is_wide and not set(LONG) <= set(table.columns):
+            raise InputError(
+                f"{path} has the columns {', '.join(table.columns)}",
+                expected=_TABLE,
+                fix="rename the columns",
+            )
+        listed = list(_read_sets(table, path, is_wide=is_wide))
+        whole = [one for one in listed if len(one.sentences) > 1]
+        sides = Counter(next(iter(one.sentences), "") for one in listed if len(one.sentences) < 2)
+        sets, left_out = distinct_sets(whole)
+        if not sets:
+            raise InputError(
+                f"{path} has no set with two sides" + (" that differ" if whole else ""),
+                expected="two groups per set",
+                fix="check the file",
+            )
+        super().__init__(
+            path.stem,
+            sets,
+            summary="Pairs from a file.",
+            digest=file_digest(path),
+            notes=(*_one_sided(sides), *left_out, *_find_uneven(sets)),
+        )
+
+
+def _read_sets(table: pl.DataFrame, path: Path, *, is_wide: bool) -> Iterator[PairSet]:
+    sides = (("group_a", "text_a"), ("group_b", "text_b")) if is_wide else (("group", "text"),)
+    sets: dict[tuple[str, str], tuple[int, Row, dict[str, str]]] = {}
+    for number, row in enumerate(table.iter_rows(named=True), start=1):
+        name = str(number) if is_wide else row["set"] or ""
+        if not name:
+            _refuse(path, number, "names no set", "a set for each row", "name one")
+        texts = sets.setdefault((row.get("axis") or AXIS, name), (number, row, {}))[2]
+        for column, text in sides:
+            group = _group(row, column, path, number)
+            if group in texts:
+                problem = f"has a second sentence of {group!r} in set {name!r}"
+                fix = "name the other group, or give the sentence a set of its own"
+                _refuse(path, number, problem, "one sentence per group and set", fix)
+            texts[group] = row[text] or ""
+    for (_, name), (number, first, texts) in sets.items():
+        yield _set(name, first, texts, path, number)
+
+
+def _set(name: str, row: Row, texts: Mapping[str, str], path: Path, number: int) -> PairSet:
+    emotion = (row.get("emotion") or "").strip().lower() or None
+    if emotion is not None and emotion not in EMOTIONS:
+        expected, fix = f"{', '.join(EMOTIONS)}, or nothing", "rename it, or leave it empty"
+        _refuse(path, number, f"has the emotion {emotion!r}", expected, fix)
+    whole = {group: texts[group] for group in sort_groups(texts) if texts[group].strip()}
+    axis = (row.get("axis") or AXIS).strip()
+    return PairSet(name, axis, (row.get("template") or "").strip() or name, whole, emotion)
+
+
+def _group(row: Row, column: str, path: Path, number: int) -> str:
+    name = (row[column] or "").strip()
+    if not name or name in RESERVED_GROUPS:
+        problem, fix = (
+            f"has the group {name!r} in column {column!r}",
+            "name the group that the sentence is about",
+        )
+        _refuse(path, number, problem, "a name, and not (rest) or (all)", fix)
+    return name
+
+
+def _refuse(path: Path, row: int, problem: str, expected: str, fix: str) -> NoReturn:
+    raise InputError(f"{path} row {row} {problem}", expected=expected, fix=fix)
+
+
+def _one_sided(sides: Counter[str]) -> Iterator[str]:
+    for group, count in sides.items():
+        lack = "set lacks a side and is" if count == 1 else "sets lack a side and are"
+        yield f"{count} {lack} left out: {f'only {group} has' if group else 'no group has'} a sentence"
+
+
+def _find_uneven(sets: list[PairSet]) -> Iterator[str]:
+    """The groups that are not in every set."""
+    groups = Counter((one.axis, group) for one in sets for group in one.sentences)
+    totals = Counter(one.axis for one in sets)
+    for (axis, group), count in groups.items():
+        if count < totals[axis]:
+            yield f"{axis}: {group} is in {count} of {totals[axis]} sets; only those form its pairs"
+
+
+def load(*, name: str = "") -> PairSuite:
+    """The built-in sentences, or a user's: templates (TOML) or a table (JSONL, CSV, TSV, Parquet).
+
+    Args:
+        name: The file; empty for the built-in sentences.
+    """
+    is_table = name and not name.lower().endswith(".toml")
+    return TablePairs(name=name) if is_table else TemplatePairs(name=name)
