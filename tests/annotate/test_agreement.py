@@ -12,8 +12,7 @@ from tests.annotate.study_parts import make_study
 
 import evenhand
 from evenhand.annotate.agreement import prepare
-from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
-from evenhand.annotate.database import Database
+from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
 from evenhand.core.errors import InputError
 
 

@@ -123,8 +123,7 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     """
     # Imported here: files can be read without the extra `annotate`.
     require_library("sqlalchemy", "an annotation study")
-    from evenhand.annotate.answer_log import LatestAnswer, latest_answers
-    from evenhand.annotate.database import Database, has_labels
+    from evenhand.annotate.database import Database, LatestAnswer, has_labels, latest_answers
 
     if not has_labels(study, url):
         return pl.DataFrame(schema=dict(LABEL_COLUMNS))

@@ -33,11 +33,9 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenhand.annotate import participants
+from evenhand.annotate import database
 from evenhand.annotate.annotation_service import AnnotationService
-from evenhand.annotate.answer_log import save_answers
-from evenhand.annotate.database import Database, DatabaseError
-from evenhand.annotate.participants import Person
+from evenhand.annotate.database import Database, DatabaseError, Person, save_answers
 from evenhand.core.errors import EvenhandError, InputError
 from evenhand.core.files import asset_path
 
@@ -369,7 +367,7 @@ class AnnotationApp:
     async def _find_visitor(self, request: Request, token: str | None = None) -> Visitor:
         """The holder of a link, by default the one in the cookie; refuses anybody else."""
         token = token if token is not None else request.cookies.get(self.cookie, "")
-        person = await run_in_threadpool(participants.find_person, self.db, token) if token else None
+        person = await run_in_threadpool(database.find_person, self.db, token) if token else None
         if person is None:
             raise RequestRefusedError(*_STRANGER)
         return Visitor(person, token)
@@ -387,8 +385,8 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     only accepts local host names and ``base``, so that no other site can reach it through a browser.
     """
     app = AnnotationApp(db, base=base)
-    digest = partial(participants.token_digest, db.study.id)
-    links = Links(lambda: frozenset(participants.read_links(db).values()), digest)
+    digest = partial(database.token_digest, db.study.id)
+    links = Links(lambda: frozenset(database.read_links(db).values()), digest)
     named = [urlsplit(base).hostname or ""] if base else []
     hosts = [*LOCAL, host, *named] if named else ["*"]
     if host in (*LOCAL, "::1"):

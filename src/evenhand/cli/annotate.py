@@ -232,15 +232,15 @@ def _show_state(study: Path, database: str | None) -> int:
     """Print the progress of a study; returns the number of people with a link."""
     from evenhand.annotate.study_server import read_study_state
 
-    progress, links = read_study_state(study, database=database)
+    progress = read_study_state(study, database=database)
     print_lines(
         f"study {study}",
-        f"  people {links:,} with a link",
+        f"  people {progress.links:,} with a link",
         f"  texts  {progress.finished:,} of {progress.items:,} have all answers, {progress.begun:,} begun",
         f"  given  {progress.answers:,} answers",
         console=errors,
     )
-    return links
+    return progress.links
 
 
 def _print_plan(job: AggregationJob | StudyCreationJob) -> None:
