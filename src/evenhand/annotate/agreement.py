@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import numpy as np
 import polars as pl
 
 from evenhand.annotate.label_mapping import UNORDERED
-from evenhand.annotate.label_set import LabelSet, RatingFileColumns, read_label_set, require_known
-from evenhand.annotate.options import AgreementOptions, RatingSource
+from evenhand.annotate.label_set import LabelSet, read_label_set, require_known
+from evenhand.annotate.options import AgreementOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.options import checks_options, split_names
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Estimate
 from evenhand.stats.agreement_coefficients import (
@@ -29,6 +29,7 @@ from evenhand.stats.agreement_coefficients import (
     pair_figures,
     pairwise_spearman,
 )
+from evenhand.stats.bootstrap import ResamplingOptions
 from evenhand.stats.consensus import (
     TOO_FEW,
     Consensus,
@@ -47,14 +48,6 @@ METHODS = ("majority", "dawid-skene")
 TABLES = ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors")
 RESAMPLES = 2_000
 Row = dict[str, object]
-
-
-class ResamplingOptions(TypedDict):
-    """Bootstrap settings of confidence intervals."""
-
-    rng: int
-    resamples: int
-    level: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +126,7 @@ def agreement(
 def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob:
     """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
     rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
-    labels = read_source(source, options)
+    labels = read_label_set(source, options)
     check_overlap(labels)
     level, seed = options["level"], options["seed"]
     how: ResamplingOptions = {"rng": seed, "resamples": RESAMPLES, "level": level}
@@ -157,20 +150,6 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob
         fresh=options["fresh"],
         compute=compute,
     )
-
-
-def read_source(source: Path | str, options: RatingSource, *, cluster: str | None = None) -> LabelSet:
-    """Read the ratings of a study or file."""
-    columns = RatingFileColumns(
-        item=options["item"],
-        text=options["text"],
-        annotator=options["annotator"],
-        labels=split_names(options["label"]) or (),
-        cluster=cluster,
-        scale=split_names(options["scale"]) or (),
-    )
-    labels = read_label_set(source, columns, database=options["database"])
-    return labels.select_questions(split_names(options["question"]))
 
 
 def describe_questions(labels: LabelSet) -> list[str]:
@@ -337,13 +316,12 @@ def _ordered_only(ratings: RatingCodes, question: LabelScale) -> RatingCodes | N
 
 
 def _items(ratings: RatingCodes, consensus: Consensus, texts: Mapping[str, str]) -> list[Row]:
-    decided = zip(consensus.labels, consensus.shares, consensus.reasons, strict=True)
-    label_of = dict(zip(ratings.items, decided, strict=True))
+    decided = zip(ratings.items, consensus.labels, consensus.shares, consensus.reasons, strict=True)
+    labels = {item: dict(zip(("label", "share", "null_reason"), own, strict=True)) for item, *own in decided}
     rows: list[Row] = []
     for row in item_figures(ratings):
-        label, share, reason = label_of[row.item]
         counts = zip(ratings.labels, row.counts, strict=True)
-        counted = ", ".join(f"{label} {count}" for label, count in counts if count)
-        own = {"item_id": row.item, "text": texts[row.item], "said": counted, "label": label, "share": share}
-        rows.append({**row._asdict(), **own, "null_reason": reason})
+        said = ", ".join(f"{label} {count}" for label, count in counts if count)
+        own = {"item_id": row.item, "text": texts[row.item], "said": said}
+        rows.append({**row._asdict(), **own, **labels[row.item]})
     return rows

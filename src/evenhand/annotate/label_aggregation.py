@@ -13,12 +13,11 @@ import polars as pl
 from evenhand.annotate.agreement import check_overlap, describe_questions
 from evenhand.annotate.label_set import (
     LabelSet,
-    RatingFileColumns,
     encode_ratings,
     read_ratings,
     require_known,
 )
-from evenhand.annotate.options import AggregateOptions
+from evenhand.annotate.options import AggregateOptions, RatingColumns
 from evenhand.audits.run_setup import RunPlan
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
@@ -85,8 +84,8 @@ def read_annotations(
     table = unguard_table(table.select([*dict.fromkeys((item, text, annotator, column))]))
     places = {category: POLARITY.places[category] for category in CATEGORIES[question]}
     scale = LabelScale(question, places, _ALIASES)
-    columns = RatingFileColumns(item, text, annotator, labels=(question,), scale=scale)
-    labels = read_ratings(table.rename({column: question}), columns, path)
+    columns: RatingColumns = {"item": item, "text": text, "annotator": annotator, "label": question}
+    labels = read_ratings(table.rename({column: question}), path, columns, scale=scale)
     check_overlap(labels)
     return labels
 

@@ -18,8 +18,8 @@ from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
-from evenhand.annotate.agreement import describe_questions, read_source
-from evenhand.annotate.label_set import LabelSet, require_known
+from evenhand.annotate.agreement import describe_questions
+from evenhand.annotate.label_set import LabelSet, read_label_set, require_known
 from evenhand.annotate.options import ExportOptions, ImportOptions
 from evenhand.audits.run_setup import RunPlan
 from evenhand.core.digests import Json
@@ -83,7 +83,7 @@ def prepare(
 ) -> LabelExchangeJob:
     """Read and check the answers, so that ``plan`` can be shown before ``run``."""
     require_known([options["format"]], FORMATS, "unknown format", fix="name one with --format")
-    labels = read_source(source, options)
+    labels = read_label_set(source, options)
     path = Path(options["out"] or f"{labels.name}-labels{FORMATS[options['format']].suffix}")
     if path.is_dir():
         raise InputError(f"{path} is a folder", expected="a file to write", fix="name a file with --out")

@@ -7,8 +7,8 @@ from typing import Unpack
 
 import polars as pl
 
-from evenhand.annotate.agreement import ConsensusRule, LabelJob, Row, label_identity, read_source
-from evenhand.annotate.label_set import LabelSet, require_known
+from evenhand.annotate.agreement import ConsensusRule, LabelJob, Row, label_identity
+from evenhand.annotate.label_set import LabelSet, read_label_set, require_known
 from evenhand.annotate.options import MethodRatingOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core.errors import InputError
@@ -40,7 +40,7 @@ def ratings(
 @checks_options
 def prepare(source: Path | str, **options: Unpack[MethodRatingOptions]) -> LabelJob:
     """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
-    labels, level = read_source(source, options), options["level"]
+    labels, level = read_label_set(source, options), options["level"]
     methods = labels.rows["method"].drop_nulls().unique(maintain_order=True).to_list()
     if len(methods) < 2:
         raise InputError(

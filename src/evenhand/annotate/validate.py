@@ -15,16 +15,14 @@ import polars as pl
 from evenhand.annotate.agreement import (
     ConsensusRule,
     LabelJob,
-    ResamplingOptions,
     Row,
     build_tables,
     flatten_estimates,
     label_identity,
-    read_source,
     write_tables,
 )
 from evenhand.annotate.label_mapping import LabelMapping, find_question, map_labels
-from evenhand.annotate.label_set import LabelSet
+from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.annotate.options import ValidateOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, find_metrics
 from evenhand.config import resolve_config
@@ -34,6 +32,7 @@ from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Estimate, OutputInfo, Prompt
 from evenhand.metrics.scorer import STAGE, MetricScorer
 from evenhand.stats.agreement_coefficients import rank_correlation
+from evenhand.stats.bootstrap import ResamplingOptions
 from evenhand.stats.classification_metrics import Validation, best_cut, validate_labels
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.label_scales import LabelScale
@@ -209,7 +208,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
     ((spec, scored_metric),) = find_metrics([metric], settings).items()
     info = scored_metric.info
     rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
-    labels = read_source(human, options, cluster=options["cluster"])
+    labels = read_label_set(human, options, cluster=options["cluster"])
     labels = labels.select_questions([find_question(info.name, [one.name for one in labels.questions])])
     scale = labels.questions[0]
     mappings = map_labels(
