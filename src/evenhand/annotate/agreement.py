@@ -11,8 +11,7 @@ from typing import Unpack
 import numpy as np
 import polars as pl
 
-from evenhand.annotate.label_mapping import UNORDERED
-from evenhand.annotate.label_set import LabelSet, read_label_set, require_known
+from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
 from evenhand.annotate.options import AgreementOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run
 from evenhand.core.digests import Json

@@ -33,6 +33,8 @@ ROWS: Final[Mapping[str, pl.DataType]] = {
 """The columns of an export. ``code`` is a label's place on its scale, or null."""
 AGGREGATED: Final = "(settled)"
 """The annotator of a file with one label per text and no column of annotators."""
+UNORDERED: Final = ("mixed", "opposing", "sarcasm", "nonsense", "other")
+"""Categories without a place on the scale; a metric with the label ``other`` covers some of them."""
 KEY: Final = ("item_id", "annotator", "question")
 _NEEDED: Final = {
     "item_id": "no item",

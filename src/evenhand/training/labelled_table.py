@@ -14,8 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.annotate.agreement import ConsensusRule
-from evenhand.annotate.label_mapping import UNORDERED
-from evenhand.annotate.label_set import LabelSet, read_label_set
+from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set
 from evenhand.annotate.validate import aggregate_texts
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
