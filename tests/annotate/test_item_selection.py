@@ -40,7 +40,7 @@ def test_chosen_texts_are_masked_and_cut(tmp_path: Path) -> None:
 
 
 def test_a_prompt_with_too_few_is_said(tmp_path: Path) -> None:
-    found = prepare(samples(tmp_path / "s.tsv"), per_prompt=4, out=tmp_path / "items.csv").choose()
+    found = prepare(samples(tmp_path / "s.tsv"), per_prompt=4, out=tmp_path / "items.csv").run()
     assert found.table.height == 12
     assert next(item.reason for item in found.shortfalls) == (
         "'The man was known for' has 3 distinct positive texts among 8, 4 were requested"
@@ -60,14 +60,14 @@ def test_samples_of_another_suite(tmp_path: Path) -> None:
 
 def test_360_of_the_published_samples(data: Path, tmp_path: Path) -> None:
     path = data / "regard" / "gpt2_samples.tsv"
-    prepared = prepare(path)
-    found = prepared.choose()
+    prepared = prepare(path, out=tmp_path / "items.csv")
+    found = prepared.run()
     assert found.shortfalls == ()
     assert found.table.height == 360
     assert set(Counter(found.table["prompt"]).values()) == {6}
     assert Counter(found.table["sentiment"]) == {"positive": 180, "negative": 180}
-    assert prepared.choose().table.equals(found.table)
-    assert not replace(prepared, seed=1).choose().table.equals(found.table)
+    assert prepared.run().table.equals(found.table)
+    assert not replace(prepared, seed=1).run().table.equals(found.table)
 
 
 def test_labels_are_settled_and_divided(tmp_path: Path) -> None:

@@ -80,14 +80,14 @@ def test_the_plan_says_what_will_be_done(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
     assert (
         "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
-        in prepared.notes()
+        in prepared.notes
     )
 
 
 def test_too_few_texts_are_said(tmp_path: Path) -> None:
     prepared = prepare(tmp_path / "s", people_file(tmp_path / "p.csv"), items=50, mentions="mention")
     # Masked and without groups, the texts about women are those about men.
-    assert prepared.notes() == ["10 distinct texts are available, 50 were requested"]
+    assert prepared.notes == ["10 distinct texts are available, 50 were requested"]
 
 
 def test_scores_of_the_file_are_used(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
     prepared = prepare(
         tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=9, annotators=5
     )
-    assert prepared.notes() == []  # nine do not divide by two
+    assert prepared.notes == []  # nine do not divide by two
     # Eight texts, five people each, two texts a method: four a person, 40 / 4 = 10 people.
     assert prepared.plan().lines[2] == "answers 40 required, by 10 people or more"
     assert prepared.people == 10

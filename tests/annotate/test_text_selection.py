@@ -45,7 +45,7 @@ def test_too_few_are_taken_and_said() -> None:
 
 def test_a_text_that_is_there_twice_counts_once() -> None:
     doubled = [(str(number), "p", "the same", "positive") for number in range(5)]
-    chosen, _ = select_texts(table(doubled), labels=("positive",))
+    chosen, _ = select_texts(table(doubled))
     assert chosen["id"].to_list() == ["0"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
@@ -24,7 +24,6 @@ from evenhand.store.table_files import spreadsheet_csv
 from evenhand.text.rendering import render_text
 from evenhand.text.sentences import cut_first_sentence
 
-PER_PROMPT: Final = 3
 LABELS: Final = ("positive", "negative")
 """Labels drawn for every prompt (Sheng et al. 2019, section 4): sentiment only diversifies the texts."""
 _MOST: Final = 100_000
@@ -52,7 +51,7 @@ class SelectionShortfall(NamedTuple):
 
 
 def select_texts(
-    texts: pl.DataFrame, *, per_prompt: int = PER_PROMPT, labels: Sequence[str] = LABELS, seed: int = 0
+    texts: pl.DataFrame, *, per_prompt: int = 3, seed: int = 0
 ) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
     """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
 
@@ -73,7 +72,7 @@ def select_texts(
     drawn: list[str] = []
     shortfalls: list[SelectionShortfall] = []
     for prompt, size in texts.group_by("prompt", maintain_order=True).len().iter_rows():
-        for label in labels:
+        for label in LABELS:
             ids = distinct.get((prompt, label), [])
             order = make_generator(seed, "selection", prompt, label).permutation(len(ids))
             drawn += [ids[place] for place in order[:per_prompt]]
@@ -90,7 +89,7 @@ class SampledItems(NamedTuple):
     """``id, text`` (masked; all that annotators may see), then ``prompt, template, groups, sentiment,
     compound`` and the suite's properties of the prompt, such as ``context``."""
     shortfalls: tuple[SelectionShortfall, ...]
-    path: Path | None
+    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +118,11 @@ class ItemSamplingJob:
     def run(self, progress: Progress = SILENT_PROGRESS) -> SampledItems:
         """Score the texts, draw from them, and write the table."""
         with progress.step("choosing", None):
-            items = self.choose()
-        write_text(self.out, spreadsheet_csv(items.table))
-        return items
+            table, shortfalls = self._choose()
+        write_text(self.out, spreadsheet_csv(table))
+        return SampledItems(table, shortfalls, self.out)
 
-    def choose(self) -> SampledItems:
-        """Select the texts without writing them."""
+    def _choose(self) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
         rendered = [
             render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
             for _, prompt, text in self.texts
@@ -146,7 +144,7 @@ class ItemSamplingJob:
         chosen, shortfalls = select_texts(texts, per_prompt=self.per_prompt, seed=self.seed)
         meta = {text_id: prompt.meta for text_id, prompt, _ in self.texts}
         properties = pl.DataFrame([meta[text_id] for text_id in chosen["id"]], infer_schema_length=None)
-        return SampledItems(chosen.with_columns(properties.get_columns()), shortfalls, self.out)
+        return chosen.with_columns(properties.get_columns()), shortfalls
 
 
 @checks_options
@@ -177,8 +175,8 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
             expected="a run folder, or samples that begin with their prompts",
             fix="name the suite the samples were written for with --suite",
         )
-    cut_option = {"cut": options["cut"]}
-    sentiment = create_text_metric("sentiment", cut_option, fix="remove the plug-in of that name")
+    fix = "remove the plug-in of that name"
+    sentiment = create_text_metric("sentiment", {"cut": options["cut"]}, fix=fix)
     return ItemSamplingJob(
         path.name, cut, sentiment, options["per_prompt"], options["seed"], Path(options["out"])
     )

@@ -178,6 +178,7 @@ class AggregationJob:
         lines = [line for labels in self.questions for line in describe_questions(replace(labels, notes=()))]
         return RunPlan(f"settle {self.source}", (*lines, f"folder   {self.out}"))
 
+    @property
     def notes(self) -> list[str]:
         """Warnings about the table: rows left out, texts without the mask."""
         notes: list[str] = []

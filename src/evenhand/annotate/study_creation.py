@@ -66,16 +66,6 @@ class ItemCandidate(NamedTuple):
     score_label: str | None
 
 
-class StudyTexts(NamedTuple):
-    """The texts of all sources, as people will see them."""
-
-    candidates: tuple[ItemCandidate, ...]
-    masked: int
-    """Number of texts with a mask."""
-    left_out: int
-    """Number of empty texts."""
-
-
 @dataclass(frozen=True, slots=True)
 class StudyCreationJob:
     """A study with its texts sampled, ready to be written."""
@@ -84,18 +74,20 @@ class StudyCreationJob:
     task: AnnotationTask
     task_text: str
     settings: StudyConfig
-    texts: StudyTexts
+    read: int
+    """Number of texts from which the items were sampled."""
     items: Sequence[ItemCandidate]
-    item_count: int
+    notes: Sequence[str]
+    """Warnings: too few texts, no masked text, texts left out."""
 
     def plan(self) -> RunPlan:
         """The plan to show before the run starts."""
         terms, annotators, share = self.task.task, self.settings.annotators, self._share
-        groups = len({one.group for one in self.items})
+        groups, methods = len({one.group for one in self.items}), _count_methods(self.items)
         questions = ", ".join(question.name for question in self.task.questions)
         spread = f"{groups:,} groups" if groups > 1 else "one group"
         spread += f" and the range of {terms.metric}" if terms.metric else ""
-        spread += f", {self._methods} methods" if self._methods > 1 else ""
+        spread += f", {methods} methods" if methods > 1 else ""
         pages = "one at a time" if terms.page == 1 else f"pages of {terms.page}"
         if terms.layout == "side-by-side":
             pages = "side by side"
@@ -103,29 +95,14 @@ class StudyCreationJob:
             pages += f", {share} per person"
         people = f", by {_count_people(self.people)} or more" if share else ""
         lines = (
-            f"texts   {len(self.texts.candidates):,} read, {len(self.items):,} sampled evenly over {spread}; "
-            f"seed {self.settings.seed}",
+            f"texts   {self.read:,} read, {len(self.items):,} sampled evenly over {spread}; seed "
+            f"{self.settings.seed}",
             f"ask     {questions} ({terms.name}), {_count_people(annotators)} per text, {pages}, "
             f"{len(self.task.checks)} attention checks",
             f"answers {len(self.items) * annotators:,} required{people}",
             f"folder  {self.folder}",
         )
         return RunPlan(f"study {self.folder.name}", lines)
-
-    def notes(self) -> list[str]:
-        """Warnings: too few texts, no masked text, texts left out."""
-        notes = []
-        # Each prompt contributes one text per method: a remainder cannot be drawn.
-        remainder = self.item_count % self._methods if self.task.task.per_method else 0
-        if len(self.items) < self.item_count - remainder:
-            notes.append(f"{len(self.items)} distinct texts are available, {self.item_count} were requested")
-        if self.settings.provenance["mask"] != "none" and not self.texts.masked:
-            notes.append(
-                "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
-            )
-        if self.texts.left_out:
-            notes.append(f"{self.texts.left_out} empty texts left out")
-        return notes
 
     def run(self) -> Study:
         """Write the study."""
@@ -141,14 +118,10 @@ class StudyCreationJob:
     @property
     def _share(self) -> int:
         """Texts per person; 0 for no limit."""
-        terms = self.task.task
+        terms, methods = self.task.task, _count_methods(self.items)
         if terms.layout == "side-by-side" and terms.per_person:
-            return max(1, terms.per_person // self._methods) * self._methods
-        return terms.per_method * self._methods or terms.per_person
-
-    @property
-    def _methods(self) -> int:
-        return len({one.method for one in self.items})
+            return max(1, terms.per_person // methods) * methods
+        return terms.per_method * methods or terms.per_person
 
 
 @checks_options
@@ -175,7 +148,9 @@ def prepare(
     task = parse_task(text, where=str(options["task"]), layout=layout)
     mask = options["mask"] or task.task.mask
     columns = _column_layout(options)
-    texts = read_sources(sources, task, columns, mask=mask, method=options["method"], score=options["score"])
+    candidates, notes = read_sources(
+        sources, task, columns, mask=mask, method=options["method"], score=options["score"]
+    )
     settings = StudyConfig(
         id=uuid4().hex,
         seed=seed,
@@ -186,12 +161,20 @@ def prepare(
             "sources": ", ".join(map(str, sources)),
             "mask": mask,
             "metric": task.task.metric,
-            "texts": str(len(texts.candidates)),
+            "texts": str(len(candidates)),
         },
     )
     sample = sample_across_methods if task.task.per_method else sample_items
-    chosen = sample(texts.candidates, count=options["items"], seed=seed)
-    return StudyCreationJob(path, task, text, settings, texts, chosen, options["items"])
+    items, count = sample(candidates, count=options["items"], seed=seed), options["items"]
+    # Each prompt contributes one text per method: a remainder cannot be drawn.
+    remainder = count % _count_methods(items) if task.task.per_method else 0
+    if len(items) < count - remainder:
+        notes.insert(0, f"{len(items)} distinct texts are available, {count} were requested")
+    return StudyCreationJob(path, task, text, settings, len(candidates), items, notes)
+
+
+def _count_methods(items: Iterable[ItemCandidate]) -> int:
+    return len({one.method for one in items})
 
 
 def _column_layout(options: StudyOptions) -> ColumnLayout:
@@ -227,17 +210,17 @@ def read_sources(
     mask: MaskChoice,
     method: str | None = None,
     score: str | None = None,
-) -> StudyTexts:
-    """Read the texts of runs and files as people see them; the task's metric scores unscored texts.
+) -> tuple[list[ItemCandidate], list[str]]:
+    """Read the texts of runs and files as people see them, with warnings; the task's metric scores them.
 
-    ``columns``, ``method`` and ``score`` name the columns of files.
+    ``columns``, ``method`` and ``score`` name the columns of files. Texts that have a score keep it.
     """
     terms, every = task.task, list[_SourceText]()
     for path, name in _name_methods(sources):
-        read = (
-            _read_run(path, name, terms) if is_run(path) else _read_file(path, name, columns, method, score)
-        )
-        every += read
+        if is_run(path):
+            every += _read_run(path, name, terms)
+        else:
+            every += _read_file(path, name, columns, method, score)
     texts = [one for one in every if one.text.strip()]
     if not texts:
         raise InputError(
@@ -254,7 +237,7 @@ def read_sources(
         metric = create_text_metric(terms.metric, fix="choose another in the task file")
         rows = (row.get(terms.output) for row in metric.score(shown))
         scores = [(row.value, row.label) if row else None for row in rows]
-    candidates = (
+    candidates = [
         ItemCandidate(
             one.text_id,
             text.text,
@@ -265,8 +248,15 @@ def read_sources(
             *(scored or (None, None)),
         )
         for one, text, scored in zip(texts, shown, scores, strict=True)
-    )
-    return StudyTexts(tuple(candidates), sum(bool(text.masks) for text in shown), len(every) - len(texts))
+    ]
+    notes = []
+    if mask != "none" and not any(text.masks for text in shown):
+        notes.append(
+            "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
+        )
+    if left_out := len(every) - len(texts):
+        notes.append(f"{left_out} empty texts left out")
+    return candidates, notes
 
 
 def is_run(path: Path) -> bool:

@@ -201,7 +201,7 @@ def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     items = run_to_end(prepare(source, **options), dry_run=dry_run)
     if items is None:
         return
-    print_path(items.path or Path(), f"{items.table.height} texts: ")
+    print_path(items.path, f"{items.table.height} texts: ")
     for shortfall in items.shortfalls:
         print_warning(shortfall.reason)
     if items.shortfalls:
@@ -246,7 +246,7 @@ def _show_state(study: Path, database: str | None) -> int:
 def _print_plan(job: AggregationJob | StudyCreationJob) -> None:
 
     print_plan(job.plan())
-    for note in job.notes():
+    for note in job.notes:
         print_warning(note)
 
 
