@@ -170,7 +170,7 @@ def test_studies_in_one_database_do_not_meet(tmp_path: Path, place: str | None) 
     url = place or f"sqlite:///{tmp_path / 'both.db'}"
     with Database(one, url) as db, Database(other, url) as second:
         (made,) = database.create_invitations(db, 1)
-        assert database.find_person(db, made.token) == Person("a1", 1)
+        assert database.find_person(db, made.token) == Person("a1", 1, made.token)
         assert database.find_person(second, made.token) is None
         save_answers(db, "a1", [SubmittedAnswer(ids(one)[0], "sentiment", "neutral")])
         assert latest_answers(second) == []
@@ -199,7 +199,7 @@ def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> Non
         first, second = database.create_invitations(db, 2)
         renewed = database.renew_link(db, "a1")
         assert database.find_person(db, first.token) is None
-        assert database.find_person(db, renewed.token) == Person("a1", 1)
+        assert database.find_person(db, renewed.token) == Person("a1", 1, renewed.token)
         save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")])
         save_answers(db, "a2", [SubmittedAnswer(item, "sentiment", "positive")])
 

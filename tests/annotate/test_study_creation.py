@@ -11,7 +11,9 @@ import pytest
 
 import evenhand
 from evenhand.annotate.database import VARIABLE
-from evenhand.annotate.study_creation import prepare
+from evenhand.annotate.jobs import PreparedJob
+from evenhand.annotate.study import Study
+from evenhand.annotate.study_creation import count_people, prepare
 from evenhand.annotate.study_server import format_link, read_study_state
 from evenhand.core.errors import InputError, UnknownNameError
 from evenhand.core.files import asset_path
@@ -117,6 +119,11 @@ def likert_file(path: Path, methods: tuple[str, ...]) -> Path:
     )
 
 
+def _people(job: PreparedJob[Study]) -> int:
+    study = job.run()
+    return count_people(study.task, study.settings.annotators, study.items())
+
+
 def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
     file = likert_file(tmp_path / "l.csv", ("plain", "calm"))
     study = evenhand.create_study(tmp_path / "s", file, task="likert", prompt="prompt", method="how", items=8)
@@ -131,13 +138,13 @@ def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
     assert prepared.notes == []  # nine do not divide by two
     # Eight texts, five people each, two texts a method: four a person, 40 / 4 = 10 people.
     assert prepared.plan().lines[2] == "answers 40 required, by 10 people or more"
-    assert prepared.people == 10
+    assert _people(prepared) == 10
     beside = prepare(
-        tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=8, layout="side-by-side"
+        tmp_path / "v", file, task="likert", prompt="prompt", method="how", items=8, layout="side-by-side"
     )
     # Eight a person are four prompts by two methods: 8 x 3 / 8 = 3 people.
-    assert beside.people == 3
-    assert prepare(tmp_path / "t", file, items=8).people == 3
+    assert _people(beside) == 3
+    assert _people(prepare(tmp_path / "u", file, items=8)) == 3
 
 
 def test_likert_needs_shared_prompts(tmp_path: Path) -> None:

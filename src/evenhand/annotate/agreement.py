@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Unpack
@@ -11,9 +11,10 @@ from typing import Unpack
 import numpy as np
 import polars as pl
 
+from evenhand.annotate.jobs import PreparedJob, Row, build_tables, flatten_estimates, label_job, write_tables
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
 from evenhand.annotate.options import AgreementOptions
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run
+from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
@@ -39,73 +40,12 @@ from evenhand.stats.consensus import (
 )
 from evenhand.stats.label_scales import LabelScale, RatingCodes, number_or_none
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage
-from evenhand.store.schemas import EVERY_SCHEMA
+from evenhand.store.run_folder import RunFolder, run_stage
 
 COMMAND = "agreement"
 METHODS = ("majority", "dawid-skene")
 TABLES = ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors")
 RESAMPLES = 2_000
-Row = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelJob:
-    """A run over human labels that were read and checked."""
-
-    title: str
-    lines: tuple[str, ...]
-    """Lines of the plan after those of the questions."""
-    labels: LabelSet
-    identity: Mapping[str, Json]
-    folder: Path
-    command: str
-    fresh: bool
-    compute: Callable[[RunFolder, Progress], None]
-    """Writes the tables."""
-    finish: Callable[[Run], object] | None = None
-    """Called with the finished run."""
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        lines = (*describe_questions(self.labels), *self.lines, f"folder   {self.folder}")
-        return RunPlan(self.title, lines)
-
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Write the tables and the report."""
-        warnings = list(self.labels.notes)
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-            folder.manifest.update(
-                command=self.command, name=self.labels.name, execution={}, warnings=warnings, ended=None
-            )
-            self.compute(folder, progress)
-            run = finish_run(folder, ("html", "json", "md"))
-        if self.finish:
-            self.finish(run)
-        return run
-
-
-def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[str, Json]:
-    """The inputs and settings that identify a run over human labels."""
-    return {
-        "command": command,
-        "inputs": {"file": labels.source.name, "digest": labels.digest},
-        "questions": [question.name for question in labels.questions],
-        "scales": {question.name: dict(question.places) for question in labels.questions},
-        "consensus": asdict(rule),
-    }
-
-
-def write_tables(folder: RunFolder, tables: Mapping[str, pl.DataFrame], record: dict[str, Json]) -> None:
-    """Write the tables and record how many rows each has."""
-    for name, table in tables.items():
-        folder.write(name, table)
-        record[name] = table.height
-
-
-def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
-    """The tables of a run over human labels, by name."""
-    return {name: pl.DataFrame(part, schema=dict(EVERY_SCHEMA[name])) for name, part in rows.items()}
 
 
 @checks_options
@@ -122,7 +62,7 @@ def agreement(
 
 
 @checks_options
-def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob:
+def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> PreparedJob[Run]:
     """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
     rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
     labels = read_label_set(source, options)
@@ -138,29 +78,16 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob
                     rows[name] += [{"question": question.name, **row} for row in part]
             write_tables(folder, build_tables(rows), record)
 
-    identity = label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level}
-    return LabelJob(
+    return label_job(
+        labels,
+        options,
+        label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level},
+        compute,
         title=f"agreement of {labels.name}",
+        name=labels.name,
+        command=f"evenhand annotate agreement {source}",
         lines=(f"label    {rule.describe()}",),
-        labels=labels,
-        identity=identity,
-        folder=Path(options["out"] or default_folder(COMMAND, labels.name, identity)),
-        command=options["command"] or f"evenhand annotate agreement {source}",
-        fresh=options["fresh"],
-        compute=compute,
     )
-
-
-def describe_questions(labels: LabelSet) -> list[str]:
-    """One line per question: ratings, texts, people, and the scale."""
-    lines = []
-    for question in labels.questions:
-        rows = labels.of(question.name)
-        lines.append(
-            f"{question.name:<8} {rows.height:,} ratings of {rows['item_id'].n_unique():,} texts by "
-            f"{rows['annotator'].n_unique():,} people: {', '.join(question.labels)}"
-        )
-    return [*lines, *(f"note     {note}" for note in labels.notes)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +130,17 @@ class ConsensusRule:
         return f"the label of more than half{share} of the annotators{least}"
 
 
+def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[str, Json]:
+    """The inputs and settings that identify a run over human labels."""
+    return {
+        "command": command,
+        "inputs": {"file": labels.source.name, "digest": labels.digest},
+        "questions": [question.name for question in labels.questions],
+        "scales": {question.name: dict(question.places) for question in labels.questions},
+        "consensus": asdict(rule),
+    }
+
+
 def check_overlap(labels: LabelSet) -> None:
     """Raise an error if no two people rated the same text."""
     rows = labels.rows.filter(~pl.col("is_check"))
@@ -215,17 +153,6 @@ def check_overlap(labels: LabelSet) -> None:
             expected="at least two annotators per text, preferably three",
             fix="collect more ratings, or name the column of the annotators with --annotator",
         )
-
-
-def flatten_estimates(fields: Mapping[str, object]) -> Row:
-    """A row of these fields; each estimate becomes four columns that begin with its name."""
-    row: Row = {}
-    for name, value in fields.items():
-        row[name] = value
-        if isinstance(value, Estimate):
-            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-            row[f"{name}_null"] = value.null_reason
-    return row
 
 
 def _question_tables(

@@ -244,6 +244,8 @@ class Person(NamedTuple):
     annotator: str
     number: int
     """The order of invitation, from 1; part of the seed of their assignment."""
+    token: str = ""
+    """The secret of their link."""
 
 
 class Invitation(NamedTuple):
@@ -293,7 +295,7 @@ def find_person(db: Database, token: str) -> Person | None:
     has_token = people.c.token == token_digest(db.study.id, token)
     query = sa.select(people.c.annotator, people.c.number).where(db.own(people), has_token)
     row = db.read(lambda connection: connection.execute(query).one_or_none())
-    return Person(*row) if row else None
+    return Person(*row, token) if row else None
 
 
 def read_links(db: Database) -> dict[str, str]:

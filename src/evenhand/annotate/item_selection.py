@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
 
 import polars as pl
 
+from evenhand.annotate.jobs import PreparedJob
 from evenhand.annotate.options import ItemOptions
 from evenhand.annotate.study_creation import create_text_metric, describe_groups, is_run, read_run_texts
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan
+from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
@@ -92,61 +92,6 @@ class SampledItems(NamedTuple):
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class ItemSamplingJob:
-    """Texts that were read and can be sampled."""
-
-    source: str
-    texts: tuple[tuple[str, Prompt, str], ...]
-    """The id, the prompt, and the text cut to a sentence."""
-    sentiment: Metric
-    per_prompt: int
-    seed: int
-    out: Path
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        prompts = len({prompt.id for _, prompt, _ in self.texts})
-        lines = (
-            f"texts   {len(self.texts):,} of {prompts:,} prompts",
-            f"choose  {self.per_prompt} positive and {self.per_prompt} negative per prompt by VADER: at most "
-            f"{2 * self.per_prompt * prompts:,}, seed {self.seed}",
-            f"file    {self.out}",
-        )
-        return RunPlan(f"sample {self.source} for annotation", lines)
-
-    def run(self, progress: Progress = SILENT_PROGRESS) -> SampledItems:
-        """Score the texts, draw from them, and write the table."""
-        with progress.step("choosing", None):
-            table, shortfalls = self._choose()
-        write_text(self.out, spreadsheet_csv(table))
-        return SampledItems(table, shortfalls, self.out)
-
-    def _choose(self) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
-        rendered = [
-            render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
-            for _, prompt, text in self.texts
-        ]
-        scores = [row["compound"] for row in self.sentiment.score(rendered)]
-        rows = [
-            {
-                "id": text_id,
-                "text": shown.text.strip(),
-                "prompt": prompt.text,
-                "template": prompt.template_id,
-                "groups": describe_groups(prompt),
-                "sentiment": score.label,
-                "compound": score.value,
-            }
-            for (text_id, prompt, _), shown, score in zip(self.texts, rendered, scores, strict=True)
-        ]
-        texts = pl.DataFrame(rows, infer_schema_length=None)
-        chosen, shortfalls = select_texts(texts, per_prompt=self.per_prompt, seed=self.seed)
-        meta = {text_id: prompt.meta for text_id, prompt, _ in self.texts}
-        properties = pl.DataFrame([meta[text_id] for text_id in chosen["id"]], infer_schema_length=None)
-        return chosen.with_columns(properties.get_columns()), shortfalls
-
-
 @checks_options
 def sample_items(
     source: Path | str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[ItemOptions]
@@ -161,7 +106,7 @@ def sample_items(
 
 
 @checks_options
-def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJob:
+def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> PreparedJob[SampledItems]:
     """Read and check the texts, so that ``plan`` can be shown before ``run``."""
     path = Path(source)
     with run_errors(path):
@@ -177,9 +122,47 @@ def prepare(source: Path | str, **options: Unpack[ItemOptions]) -> ItemSamplingJ
         )
     fix = "remove the plug-in of that name"
     sentiment = create_text_metric("sentiment", {"cut": options["cut"]}, fix=fix)
-    return ItemSamplingJob(
-        path.name, cut, sentiment, options["per_prompt"], options["seed"], Path(options["out"])
+    per_prompt, seed, out = options["per_prompt"], options["seed"], Path(options["out"])
+    prompts = len({prompt.id for _, prompt, _ in cut})
+
+    def work(progress: Progress) -> SampledItems:
+        with progress.step("choosing", None):
+            chosen, shortfalls = select_texts(_tabulate(cut, sentiment), per_prompt=per_prompt, seed=seed)
+            meta = {text_id: prompt.meta for text_id, prompt, _ in cut}
+            properties = pl.DataFrame([meta[text_id] for text_id in chosen["id"]], infer_schema_length=None)
+            chosen = chosen.with_columns(properties.get_columns())
+        write_text(out, spreadsheet_csv(chosen))
+        return SampledItems(chosen, shortfalls, out)
+
+    lines = (
+        f"texts   {len(cut):,} of {prompts:,} prompts",
+        f"choose  {per_prompt} positive and {per_prompt} negative per prompt by VADER: at most "
+        f"{2 * per_prompt * prompts:,}, seed {seed}",
+        f"file    {out}",
     )
+    return PreparedJob(f"sample {path.name} for annotation", lines, work)
+
+
+def _tabulate(texts: Sequence[tuple[str, Prompt, str]], sentiment: Metric) -> pl.DataFrame:
+    """The texts as annotators will see them, with their sentiment."""
+    shown = [
+        render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
+        for _, prompt, text in texts
+    ]
+    scores = [row["compound"] for row in sentiment.score(shown)]
+    rows = [
+        {
+            "id": text_id,
+            "text": text.text.strip(),
+            "prompt": prompt.text,
+            "template": prompt.template_id,
+            "groups": describe_groups(prompt),
+            "sentiment": score.label,
+            "compound": score.value,
+        }
+        for (text_id, prompt, _), text, score in zip(texts, shown, scores, strict=True)
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _read_samples(path: Path, suite: str) -> Iterator[tuple[str, Prompt, str]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Unpack
 
 import polars as pl
 
-from evenhand.annotate.agreement import check_overlap, describe_questions
+from evenhand.annotate.agreement import check_overlap
+from evenhand.annotate.jobs import PreparedJob, describe_questions
 from evenhand.annotate.label_set import (
     LabelSet,
     encode_ratings,
@@ -18,7 +19,6 @@ from evenhand.annotate.label_set import (
     require_known,
 )
 from evenhand.annotate.options import AggregateOptions, RatingColumns
-from evenhand.audits.run_setup import RunPlan
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.records import Estimate
@@ -164,52 +164,6 @@ class AggregatedLabels:
         return [*lines, f"tables: {self.folder}"]
 
 
-@dataclass(frozen=True, slots=True)
-class AggregationJob:
-    """Annotations that were read and checked."""
-
-    source: str
-    questions: tuple[LabelSet, ...]
-    seed: int
-    out: Path
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        lines = [line for labels in self.questions for line in describe_questions(replace(labels, notes=()))]
-        return RunPlan(f"settle {self.source}", (*lines, f"folder   {self.out}"))
-
-    @property
-    def notes(self) -> list[str]:
-        """Warnings about the table: rows left out, texts without the mask."""
-        notes: list[str] = []
-        for labels in self.questions:
-            texts = labels.texts().values()
-            notes += labels.notes
-            if unmasked := sum(MASK not in text for text in texts):
-                notes.append(
-                    f"{unmasked:,} of {len(texts):,} texts have no XYZ: annotators saw the demographic"
-                )
-        return list(dict.fromkeys(notes))
-
-    def run(self) -> AggregatedLabels:
-        """Aggregate and split the labels, and write the files."""
-        agreement = [row for labels in self.questions for row in estimate_agreement(labels, seed=self.seed)]
-        aggregated, sizes, undivided = {}, {}, {}
-        for labels in self.questions:
-            question = labels.questions[0].name
-            one = aggregated[question] = aggregate_labels(labels)
-            try:
-                parts = divide_parts(one.table, seed=self.seed)
-            except InputError as error:
-                # Agreement and labels are useful even if there is too little to train on.
-                parts, undivided[question] = {"all": one.table}, error.problem
-            for part, table in parts.items():
-                write_text(self.out / f"{question}_{part}.csv", spreadsheet_csv(table))
-            sizes[question] = {part: table.height for part, table in parts.items()}
-        write_text(self.out / "agreement.csv", spreadsheet_csv(_agreement_table(agreement)))
-        return AggregatedLabels(self.out, tuple(agreement), aggregated, sizes, undivided)
-
-
 @checks_options
 def settle_labels(file: Path | str, **options: Unpack[AggregateOptions]) -> AggregatedLabels:
     """Aggregate a table with one row per text and annotator; arguments are those of ``annotate settle``.
@@ -222,7 +176,7 @@ def settle_labels(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggr
 
 
 @checks_options
-def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> AggregationJob:
+def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> PreparedJob[AggregatedLabels]:
     """Read and check the annotations, so that ``plan`` can be shown before ``run``."""
     path, requested = Path(file), options["question"]
     require_known(requested or (), QUESTIONS, "--question", fix="name one of these")
@@ -235,11 +189,42 @@ def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggregatio
             fix="name the question and its column with --question and --label",
         )
     item, text, annotator = options["item"], options["text"], options["annotator"]
-    annotations = tuple(
+    annotations = [
         read_annotations(path, question, label=options["label"], item=item, text=text, annotator=annotator)
         for question in questions
+    ]
+    lines, notes, out = list[str](), list[str](), Path(options["out"])
+    for labels in annotations:
+        lines += describe_questions(replace(labels, notes=()))
+        notes += labels.notes
+        texts = labels.texts().values()
+        if unmasked := sum(MASK not in text for text in texts):
+            notes.append(f"{unmasked:,} of {len(texts):,} texts have no XYZ: annotators saw the demographic")
+    return PreparedJob(
+        f"settle {path.name}",
+        (*lines, f"folder   {out}"),
+        lambda _: _settle(annotations, options["seed"], out),
+        tuple(dict.fromkeys(notes)),
     )
-    return AggregationJob(path.name, annotations, options["seed"], Path(options["out"]))
+
+
+def _settle(questions: Sequence[LabelSet], seed: int, folder: Path) -> AggregatedLabels:
+    """Aggregate and split the labels, and write the files."""
+    agreement = [row for labels in questions for row in estimate_agreement(labels, seed=seed)]
+    aggregated, sizes, undivided = {}, {}, {}
+    for labels in questions:
+        question = labels.questions[0].name
+        one = aggregated[question] = aggregate_labels(labels)
+        try:
+            parts = divide_parts(one.table, seed=seed)
+        except InputError as error:
+            # Agreement and labels are useful even if there is too little to train on.
+            parts, undivided[question] = {"all": one.table}, error.problem
+        for part, table in parts.items():
+            write_text(folder / f"{question}_{part}.csv", spreadsheet_csv(table))
+        sizes[question] = {part: table.height for part, table in parts.items()}
+    write_text(folder / "agreement.csv", spreadsheet_csv(_agreement_table(agreement)))
+    return AggregatedLabels(folder, tuple(agreement), aggregated, sizes, undivided)
 
 
 def _agreement_table(rows: list[AgreementEstimate]) -> pl.DataFrame:

@@ -9,7 +9,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
@@ -18,10 +17,9 @@ from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
-from evenhand.annotate.agreement import describe_questions
+from evenhand.annotate.jobs import PreparedJob, describe_questions
 from evenhand.annotate.label_set import LabelSet, read_label_set, require_known
 from evenhand.annotate.options import ExportOptions, ImportOptions
-from evenhand.audits.run_setup import RunPlan
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
@@ -36,30 +34,6 @@ TEXT: Final = "text"
 _PEOPLE: Final = "evenhand_annotators"
 """Metadata key of a record: user ids mapped to annotators, as JSON."""
 Object = Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelExchangeJob:
-    """Answers that were read and checked, with the output file and format."""
-
-    verb: str
-    labels: LabelSet
-    format: str
-    out: Path
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        lines = (*describe_questions(self.labels), f"writes   {self.out} ({self.format})")
-        return RunPlan(f"{self.verb} {self.labels.name}", lines)
-
-    def run(self) -> list[Path]:
-        """Write the answers, plus the labelling configuration for Label Studio."""
-        texts = {self.out: FORMATS[self.format].write(self.labels)}
-        if self.format == "label-studio":
-            texts[self.out.with_suffix(".xml")] = _labelling_config(self.labels)
-        for file, text in texts.items():
-            write_text(file, text)
-        return list(texts)
 
 
 @checks_options
@@ -80,7 +54,7 @@ def import_labels(source: Path | str, **options: Unpack[ImportOptions]) -> list[
 @checks_options
 def prepare(
     source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]
-) -> LabelExchangeJob:
+) -> PreparedJob[list[Path]]:
     """Read and check the answers, so that ``plan`` can be shown before ``run``."""
     require_known([options["format"]], FORMATS, "unknown format", fix="name one with --format")
     labels = read_label_set(source, options)
@@ -91,7 +65,20 @@ def prepare(
         raise InputError(
             f"{path} is the input: it would be overwritten", expected="another file", fix="set it with --out"
         )
-    return LabelExchangeJob(verb, labels, options["format"], path)
+    lines = (*describe_questions(labels), f"writes   {path} ({options['format']})")
+    return PreparedJob(
+        f"{verb} {labels.name}", lines, lambda _: write_labels(labels, options["format"], path)
+    )
+
+
+def write_labels(labels: LabelSet, format_name: str, path: Path) -> list[Path]:
+    """Write the answers, plus the labelling configuration for Label Studio."""
+    texts = {path: FORMATS[format_name].write(labels)}
+    if format_name == "label-studio":
+        texts[path.with_suffix(".xml")] = _labelling_config(labels)
+    for file, text in texts.items():
+        write_text(file, text)
+    return list(texts)
 
 
 def _context(row: Object) -> dict[str, Json]:

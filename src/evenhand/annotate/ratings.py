@@ -7,7 +7,8 @@ from typing import Unpack
 
 import polars as pl
 
-from evenhand.annotate.agreement import ConsensusRule, LabelJob, Row, label_identity
+from evenhand.annotate.agreement import ConsensusRule, label_identity
+from evenhand.annotate.jobs import PreparedJob, Row, label_job
 from evenhand.annotate.label_set import LabelSet, read_label_set, require_known
 from evenhand.annotate.options import MethodRatingOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS
@@ -17,7 +18,7 @@ from evenhand.core.protocols import Progress
 from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.hypothesis_tests import MethodRating, compare_methods
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.run_folder import RunFolder, run_stage
 from evenhand.store.schemas import METHODS
 
 BASELINES = ("baseline", "vanilla")
@@ -38,7 +39,7 @@ def ratings(
 
 
 @checks_options
-def prepare(source: Path | str, **options: Unpack[MethodRatingOptions]) -> LabelJob:
+def prepare(source: Path | str, **options: Unpack[MethodRatingOptions]) -> PreparedJob[Run]:
     """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
     labels, level = read_label_set(source, options), options["level"]
     methods = labels.rows["method"].drop_nulls().unique(maintain_order=True).to_list()
@@ -57,16 +58,15 @@ def prepare(source: Path | str, **options: Unpack[MethodRatingOptions]) -> Label
             folder.write("methods", table)
             record["items"] = table.height
 
-    identity = label_identity(COMMAND, labels, ConsensusRule()) | {"baseline": baseline, "level": level}
-    return LabelJob(
+    return label_job(
+        labels,
+        options,
+        label_identity(COMMAND, labels, ConsensusRule()) | {"baseline": baseline, "level": level},
+        compute,
         title=f"ratings of {labels.name}",
+        name=labels.name,
+        command=f"evenhand annotate ratings {source}",
         lines=(f"methods  {', '.join(methods)}; against {baseline}",),
-        labels=labels,
-        identity=identity,
-        folder=Path(options["out"] or default_folder(COMMAND, labels.name, identity)),
-        command=options["command"] or f"evenhand annotate ratings {source}",
-        fresh=options["fresh"],
-        compute=compute,
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -17,6 +16,7 @@ from uuid import uuid4
 import polars as pl
 
 from evenhand._version import __version__
+from evenhand.annotate.jobs import PreparedJob
 from evenhand.annotate.options import StudyOptions
 from evenhand.annotate.study import (
     ITEM_COLUMNS,
@@ -31,7 +31,6 @@ from evenhand.annotate.study import (
     write_study,
 )
 from evenhand.audits.loaded_run import COMMANDS, read_command
-from evenhand.audits.run_setup import RunPlan
 from evenhand.core import registry
 from evenhand.core.digests import canonical_json, digest
 from evenhand.core.errors import InputError
@@ -66,64 +65,6 @@ class ItemCandidate(NamedTuple):
     score_label: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StudyCreationJob:
-    """A study with its texts sampled, ready to be written."""
-
-    folder: Path
-    task: AnnotationTask
-    task_text: str
-    settings: StudyConfig
-    read: int
-    """Number of texts from which the items were sampled."""
-    items: Sequence[ItemCandidate]
-    notes: Sequence[str]
-    """Warnings: too few texts, no masked text, texts left out."""
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        terms, annotators, share = self.task.task, self.settings.annotators, self._share
-        groups, methods = len({one.group for one in self.items}), _count_methods(self.items)
-        questions = ", ".join(question.name for question in self.task.questions)
-        spread = f"{groups:,} groups" if groups > 1 else "one group"
-        spread += f" and the range of {terms.metric}" if terms.metric else ""
-        spread += f", {methods} methods" if methods > 1 else ""
-        pages = "one at a time" if terms.page == 1 else f"pages of {terms.page}"
-        if terms.layout == "side-by-side":
-            pages = "side by side"
-        elif share:
-            pages += f", {share} per person"
-        people = f", by {_count_people(self.people)} or more" if share else ""
-        lines = (
-            f"texts   {self.read:,} read, {len(self.items):,} sampled evenly over {spread}; seed "
-            f"{self.settings.seed}",
-            f"ask     {questions} ({terms.name}), {_count_people(annotators)} per text, {pages}, "
-            f"{len(self.task.checks)} attention checks",
-            f"answers {len(self.items) * annotators:,} required{people}",
-            f"folder  {self.folder}",
-        )
-        return RunPlan(f"study {self.folder.name}", lines)
-
-    def run(self) -> Study:
-        """Write the study."""
-        items = items_table(self.items, self.task)
-        return write_study(self.folder, task=self.task_text, settings=self.settings, items=items)
-
-    @property
-    def people(self) -> int:
-        """The minimum number of people who can answer everything."""
-        share, annotators = self._share, self.settings.annotators
-        return max(annotators, -(-len(self.items) * annotators // share)) if share else annotators
-
-    @property
-    def _share(self) -> int:
-        """Texts per person; 0 for no limit."""
-        terms, methods = self.task.task, _count_methods(self.items)
-        if terms.layout == "side-by-side" and terms.per_person:
-            return max(1, terms.per_person // methods) * methods
-        return terms.per_method * methods or terms.per_person
-
-
 @checks_options
 def create_study(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
@@ -139,7 +80,7 @@ def create_study(
 @checks_options
 def prepare(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
-) -> StudyCreationJob:
+) -> PreparedJob[Study]:
     """Read, score and sample the texts, so that ``plan`` can be shown before ``run``."""
     path = Path(folder)
     check_no_study(path)
@@ -165,16 +106,55 @@ def prepare(
         },
     )
     sample = sample_across_methods if task.task.per_method else sample_items
-    items, count = sample(candidates, count=options["items"], seed=seed), options["items"]
+    chosen, count = sample(candidates, count=options["items"], seed=seed), options["items"]
     # Each prompt contributes one text per method: a remainder cannot be drawn.
-    remainder = count % _count_methods(items) if task.task.per_method else 0
-    if len(items) < count - remainder:
-        notes.insert(0, f"{len(items)} distinct texts are available, {count} were requested")
-    return StudyCreationJob(path, task, text, settings, len(candidates), items, notes)
+    remainder = count % len({one.method for one in chosen}) if task.task.per_method else 0
+    if len(chosen) < count - remainder:
+        notes.insert(0, f"{len(chosen)} distinct texts are available, {count} were requested")
+    items = items_table(chosen, task)
+    return PreparedJob(
+        f"study {path.name}",
+        (*_describe(task, settings, items), f"folder  {path}"),
+        lambda _: write_study(path, task=text, settings=settings, items=items),
+        notes,
+    )
 
 
-def _count_methods(items: Iterable[ItemCandidate]) -> int:
-    return len({one.method for one in items})
+def _describe(task: AnnotationTask, settings: StudyConfig, items: pl.DataFrame) -> list[str]:
+    """The lines of the plan."""
+    terms, items = task.task, items.filter(~pl.col("is_check"))
+    groups, methods = (items[name].n_unique() for name in ("group", "method"))
+    share, people = _share(terms, methods), count_people(task, settings.annotators, items)
+    spread = f"{groups:,} groups" if groups > 1 else "one group"
+    spread += f" and the range of {terms.metric}" if terms.metric else ""
+    spread += f", {methods} methods" if methods > 1 else ""
+    pages = "one at a time" if terms.page == 1 else f"pages of {terms.page}"
+    if terms.layout == "side-by-side":
+        pages = "side by side"
+    elif share:
+        pages += f", {share} per person"
+    return [
+        f"texts   {int(settings.provenance['texts']):,} read, {items.height:,} sampled evenly over {spread}; "
+        f"seed {settings.seed}",
+        f"ask     {', '.join(question.name for question in task.questions)} ({terms.name}), "
+        f"{_format_people(settings.annotators)} per text, {pages}, {len(task.checks)} attention checks",
+        f"answers {items.height * settings.annotators:,} required"
+        + (f", by {_format_people(people)} or more" if share else ""),
+    ]
+
+
+def count_people(task: AnnotationTask, annotators: int, items: pl.DataFrame) -> int:
+    """The minimum number of people who can answer everything, with so many annotators per text."""
+    texts = items.filter(~pl.col("is_check"))
+    share = _share(task.task, texts["method"].n_unique())
+    return max(annotators, -(-texts.height * annotators // share)) if share else annotators
+
+
+def _share(terms: TaskInfo, methods: int) -> int:
+    """Texts per person; 0 for no limit."""
+    if terms.layout == "side-by-side" and terms.per_person:
+        return max(1, terms.per_person // methods) * methods
+    return terms.per_method * methods or terms.per_person
 
 
 def _column_layout(options: StudyOptions) -> ColumnLayout:
@@ -187,7 +167,7 @@ def _column_layout(options: StudyOptions) -> ColumnLayout:
     return ColumnLayout(text, dict(groups), prompt=prompt, id=options["id"], mentions=mentions)
 
 
-def _count_people(number: int) -> str:
+def _format_people(number: int) -> str:
     return "1 person" if number == 1 else f"{number:,} people"
 
 

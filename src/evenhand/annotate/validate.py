@@ -15,15 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.annotate.agreement import (
-    ConsensusRule,
-    LabelJob,
-    Row,
-    build_tables,
-    flatten_estimates,
-    label_identity,
-    write_tables,
-)
+from evenhand.annotate.agreement import ConsensusRule, label_identity
+from evenhand.annotate.jobs import PreparedJob, Row, build_tables, flatten_estimates, label_job, write_tables
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
 from evenhand.annotate.options import ValidateOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, find_metrics
@@ -41,7 +34,7 @@ from evenhand.stats.label_scales import KNOWN_SCALES, LabelScale, normalise_labe
 from evenhand.store.cache import ContentCache
 from evenhand.store.metric_evidence import build_evidence, write_evidence
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.run_folder import RunFolder, run_stage
 from evenhand.store.schemas import EXCLUSIONS, GENERATIONS
 
 COMMAND = "validate"
@@ -315,7 +308,7 @@ def validate(
 
 
 @checks_options
-def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateOptions]) -> LabelJob:
+def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateOptions]) -> PreparedJob[Run]:
     """Read, match and check metric and labels, so that ``plan`` can be shown before ``run``."""
     settings = resolve_config(options)
     ((spec, scored_metric),) = find_metrics([metric], settings).items()
@@ -357,19 +350,19 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
         "seed": seed,
         "level": level,
     }
-    return LabelJob(
+    return label_job(
+        labels,
+        options,
+        identity,
+        compute,
         title=f"validate {spec}",
+        name=f"{spec}-{labels.name}",
+        command=f"evenhand validate {spec} --human {human}",
         lines=(
             f"label    {rule.describe()}: {label_count:,} of {texts.height:,} texts have one",
             f"metric   {spec}: {', '.join(match.output.name for match in mappings)}",
             *(("card     the result is written to the metric's card",) if onto_card else ()),
         ),
-        labels=labels,
-        identity=identity,
-        folder=Path(options["out"] or default_folder(COMMAND, f"{spec}-{labels.name}", identity)),
-        command=options["command"] or f"evenhand validate {spec} --human {human}",
-        fresh=options["fresh"],
-        compute=compute,
         finish=(lambda run: write_evidence(spec, build_evidence(run, spec, info))) if onto_card else None,
     )
 
