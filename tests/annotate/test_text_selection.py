@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.annotate.item_selection import SelectionShortfall, select_texts
+from evenhand.annotate.study_creation import SelectionShortfall, select_texts
 from evenhand.core.errors import InputError
 
 Row = tuple[str, str, str, str]

@@ -157,9 +157,9 @@ def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @takes(MethodRatingOptions, SOURCE)
 def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Compare rated methods: means, and paired t tests against a baseline (a likert study)."""
-    from evenhand.annotate.ratings import prepare
+    from evenhand.annotate.agreement import prepare_ratings
 
-    run_job(prepare(source, **options), dry_run=dry_run)
+    run_job(prepare_ratings(source, **options), dry_run=dry_run)
 
 
 @app.command("export")
@@ -189,9 +189,9 @@ def _exchange(job: PreparedJob[list[Path]], *, dry_run: bool) -> None:
 @takes(ItemOptions, Argument("source", Path, "A run folder, or a file of samples as `replay` reads it."))
 def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Choose the texts to annotate: some positive and some negative for every prompt."""
-    from evenhand.annotate.item_selection import prepare
+    from evenhand.annotate.study_creation import prepare_items
 
-    items = run_to_end(prepare(source, **options), dry_run=dry_run)
+    items = run_to_end(prepare_items(source, **options), dry_run=dry_run)
     if items is None:
         return
     print_path(items.path, f"{items.table.height} texts: ")
