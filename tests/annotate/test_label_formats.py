@@ -39,7 +39,7 @@ def collected(tmp_path: Path) -> LabelSet:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_there_and_back(tmp_path: Path, collected: LabelSet, kind: str) -> None:
-    path = tmp_path / f"out{FORMATS[kind].suffix}"
+    path = tmp_path / f"out{FORMATS[kind][0]}"
     assert path in write_labels(collected, kind, path)
     again = read_label_set(path)
     order = KEYS[:4]

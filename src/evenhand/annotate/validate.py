@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Unpack
@@ -378,11 +379,8 @@ def _score_texts(
         for item, text in texts.select("item_id", "text").iter_rows()
     ]
     generations = pl.DataFrame(rows, schema=dict(GENERATIONS))
-    cache = ContentCache()
-    try:
+    with closing(ContentCache()) as cache:
         tally = MetricScorer(spec, metric, folder, cache).run(generations, {prompt.id: prompt}, progress)
-    finally:
-        cache.close()
     folder.join_shards("scores", STAGE, tally.keys)
     return folder.run().table("scores"), tally.errors
 

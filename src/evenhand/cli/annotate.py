@@ -240,8 +240,3 @@ def _run(job: PreparedJob[T], *, dry_run: bool) -> T | None:
     for note in job.notes:
         print_warning(note)
     return None if dry_run else job.run()
-
-
-@app.callback()
-def _options() -> None:
-    """Human labels: choose texts, collect answers, analyse them."""
