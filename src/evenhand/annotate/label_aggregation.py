@@ -12,12 +12,7 @@ import polars as pl
 
 from evenhand.annotate.agreement import check_overlap
 from evenhand.annotate.jobs import PreparedJob, describe_questions
-from evenhand.annotate.label_set import (
-    LabelSet,
-    encode_ratings,
-    read_ratings,
-    require_known,
-)
+from evenhand.annotate.label_set import LabelSet, encode_ratings, read_ratings, require_known
 from evenhand.annotate.options import AggregateOptions, RatingColumns
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
@@ -65,27 +60,22 @@ class AggregatedQuestion(NamedTuple):
 
 
 def read_annotations(
-    path: Path,
-    question: QuestionName,
-    *,
-    label: str | None = None,
-    item: str = "id",
-    text: str = "text",
-    annotator: str = "annotator",
+    path: Path, question: QuestionName, columns: Mapping[str, str] | None = None
 ) -> LabelSet:
-    """Read a table of ratings with one row per text and person; ``label`` defaults to the question.
+    """Read a table of ratings with one row per text and person.
 
-    Raises an error for an unknown category, two different ratings of a text by one person, an item with two
-    texts, and a table in which no text has two ratings.
+    ``columns`` names those of ``item``, ``text``, ``annotator`` and ``label``, by default id, text,
+    annotator and the question. Raises an error for an unknown category, two different ratings of a text by
+    one person, an item with two texts, and a table in which no text has two ratings.
     """
-    column = label or question
-    table = read_table(path, {"--item": item, "--text": text, "--annotator": annotator, "--label": column})
+    named = {"item": "id", "text": "text", "annotator": "annotator", "label": question, **(columns or {})}
+    table = read_table(path, {f"--{option}": column for option, column in named.items()})
     # Our own tables escape spreadsheet formulas.
-    table = unguard_table(table.select([*dict.fromkeys((item, text, annotator, column))]))
+    table = unguard_table(table.select([*dict.fromkeys(named.values())])).rename({named["label"]: question})
     places = {category: POLARITY.places[category] for category in CATEGORIES[question]}
+    roles: RatingColumns = {"item": named["item"], "text": named["text"], "annotator": named["annotator"]}
     scale = LabelScale(question, places, _ALIASES)
-    columns: RatingColumns = {"item": item, "text": text, "annotator": annotator, "label": question}
-    labels = read_ratings(table.rename({column: question}), path, columns, scale=scale)
+    labels = read_ratings(table, path, {**roles, "label": question}, scale=scale)
     check_overlap(labels)
     return labels
 
@@ -188,9 +178,9 @@ def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> PreparedJo
             expected=f"a column {' or '.join(QUESTIONS)}",
             fix="name the question and its column with --question and --label",
         )
-    item, text, annotator = options["item"], options["text"], options["annotator"]
+    roles = {"item": options["item"], "text": options["text"], "annotator": options["annotator"]}
     annotations = [
-        read_annotations(path, question, label=options["label"], item=item, text=text, annotator=annotator)
+        read_annotations(path, question, {**roles, "label": options["label"] or question})
         for question in questions
     ]
     lines, notes, out = list[str](), list[str](), Path(options["out"])
@@ -228,15 +218,7 @@ def _settle(questions: Sequence[LabelSet], seed: int, folder: Path) -> Aggregate
 
 
 def _agreement_table(rows: list[AgreementEstimate]) -> pl.DataFrame:
-    cells = [
-        {
-            "question": row.question,
-            "categories": row.categories,
-            "statistic": row.statistic,
-            **asdict(row.estimate),
-        }
-        for row in rows
-    ]
+    cells = [{**row._asdict(), "estimate": None, **asdict(row.estimate)} for row in rows]
     names = {"n": "ratings", "n_clusters": "texts", "n_null": "texts_left_out"}
     order = ("question", "categories", "statistic", "value", "low", "high", *names.values(), "null_reason")
     return pl.DataFrame(cells, infer_schema_length=None).rename(names).select(order)
