@@ -126,7 +126,7 @@ def test_json_that_is_neither(tmp_path: Path, content: str, message: str) -> Non
 
 
 def test_an_unknown_format(collected: LabelSet) -> None:
-    expected = r"^unknown format 'xlsx'\. Expected: jsonl, csv, label-studio, argilla\. Fix: name one with"
+    expected = r"^--format 'xlsx'\. Expected: jsonl, csv, label-studio, argilla\. Fix: use one of these"
     with pytest.raises(InputError, match=expected):
         prepare(collected.source, format="xlsx")
 

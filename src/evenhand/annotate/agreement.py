@@ -17,7 +17,7 @@ import polars as pl
 
 from evenhand.annotate.jobs import PreparedJob, Row, build_tables, flatten_estimates, label_job, write_tables
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
-from evenhand.annotate.options import AgreementOptions, MethodRatingOptions
+from evenhand.annotate.options import AgreementOptions, ConsensusMethod, MethodRatingOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -47,12 +47,11 @@ from evenhand.stats.hypothesis_tests import MethodRating, compare_methods
 from evenhand.stats.label_scales import LabelScale, RatingCodes, number_or_none
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, run_stage
-from evenhand.store.schemas import METHODS as METHODS_SCHEMA
+from evenhand.store.schemas import METHODS
 
 COMMAND, RATINGS = "agreement", "ratings"
 BASELINES = ("baseline", "vanilla")
 """Default names of the baseline method."""
-METHODS = ("majority", "dawid-skene")
 TABLES = ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors")
 RESAMPLES = 2_000
 
@@ -101,23 +100,13 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Prepared
 
 @dataclass(frozen=True, slots=True)
 class ConsensusRule:
-    """How several labels of a text become one; invalid settings raise an error."""
+    """How several labels of a text become one."""
 
-    method: str = "majority"
-    """One of ``METHODS``."""
+    method: ConsensusMethod = "majority"
     agreement: float = 0.5
     """Minimum share of ratings, or probability, of a label; a majority always needs more than half."""
     least: int = 1
     """Minimum number of ratings per item."""
-
-    def __post_init__(self) -> None:
-        require_known([self.method], METHODS, "--consensus", fix="name one of these")
-        if not 0 <= self.agreement <= 1 or self.least < 1:
-            raise InputError(
-                f"--agreement {self.agreement:g} of {self.least} ratings or more",
-                expected="a share from 0 to 1, and 1 rating or more",
-                fix="try --agreement 0.66 --least 3",
-            )
 
     def apply(self, ratings: RatingCodes) -> tuple[Consensus, DawidSkene | None]:
         """The consensus, and the fitted model if the method has one."""
@@ -325,7 +314,7 @@ def method_table(labels: LabelSet, *, baseline: str, level: float = 0.95) -> pl.
             expected="answers such as 1 to 7",
             fix="give their order, lowest first, with --scale",
         )
-    table = pl.DataFrame(rows, schema=dict(METHODS_SCHEMA))
+    table = pl.DataFrame(rows, schema=dict(METHODS))
     return table.with_columns(
         p_adjusted=pl.Series(benjamini_hochberg(table["p"].to_list()), dtype=pl.Float64)
     )

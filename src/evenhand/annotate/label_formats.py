@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 import polars as pl
 
 from evenhand.annotate.jobs import PreparedJob, describe_questions
-from evenhand.annotate.label_set import LabelSet, read_label_set, require_known
+from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.annotate.options import ExportOptions, ImportOptions
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -57,7 +57,6 @@ def prepare(
     source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]
 ) -> PreparedJob[list[Path]]:
     """Read and check the answers, so that ``plan`` can be shown before ``run``."""
-    require_known([options["format"]], FORMATS, "unknown format", fix="name one with --format")
     labels = read_label_set(source, options)
     path = Path(options["out"] or f"{labels.name}-labels{FORMATS[options['format']][0]}")
     if path.is_dir():

@@ -443,10 +443,6 @@ def select_texts(
     prompt, and the shortfalls. Other prompts and the order of the texts do not affect the draw. A text that
     occurs several times for a prompt counts once. A prompt with too few texts contributes all it has.
     """
-    if per_prompt < 1:
-        raise InputError(
-            f"{per_prompt} texts per prompt and label", expected="1 or more", fix="give --per-prompt a number"
-        )
     # Sorted by text; of equal texts the first id is kept.
     ordered = texts.sort("text", "id").unique(
         ["prompt", "sentiment", "text"], keep="first", maintain_order=True

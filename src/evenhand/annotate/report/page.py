@@ -161,9 +161,8 @@ def _agreement_verdict(question: str, rows: pl.DataFrame) -> str:
     what = f"{format_name(question)}: Krippendorff's {_STATISTICS[row['statistic']]},"
     if row["value"] is None:
         return f"{what} could not be computed: {row['null_reason']}."
-    ends = interval()(row)
-    value = f"{what} is {format_number(row['value'])}" + (f" ({ends})" if ends else "")
-    return f"{value} over {format_count(row['n_items'], 'text')}: {_standing(row)}."
+    texts = format_count(row["n_items"], "text")
+    return f"{what} is {estimate('value')(row)} over {texts}: {_standing(row)}."
 
 
 def _standing(row: Row) -> str:
@@ -391,7 +390,9 @@ def _build_validation(run: Run) -> Report:
 def _validation_verdict(table: pl.DataFrame, output: str) -> str:
     whole = table.filter((pl.col("output") == output) & (pl.col("label") == _ALL))
     rows = {row["measure"]: row for row in whole.iter_rows(named=True)}
-    parts = [_accuracy_words(rows), _correlation_words(rows.get("spearman") or rows.get("spearman_score"))]
+    parts, rho = [_accuracy_words(rows)], rows.get("spearman") or rows.get("spearman_score")
+    if rho and rho["value"] is not None:
+        parts.append(f"rank correlation {estimate('value')(rho)}")
     answer = "; ".join(filter(None, parts)) or "nothing could be computed"
     return f"{format_name(output)}: {answer}."
 
@@ -408,13 +409,6 @@ def _accuracy_words(rows: Mapping[str, Row]) -> str:
     if accuracy["low"] > least:
         return words
     return f"{words}, not clearly more than always giving the most frequent label ({format_percent(least)})"
-
-
-def _correlation_words(rho: Row | None) -> str:
-    if not rho or rho["value"] is None:
-        return ""
-    ends = interval()(rho)
-    return f"rank correlation {format_number(rho['value'])}" + (f" ({ends})" if ends else "")
 
 
 def _list_output_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Section]:
