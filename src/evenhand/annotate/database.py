@@ -239,55 +239,47 @@ def _begin(connection: sa.Connection) -> None:
 
 
 class Person(NamedTuple):
-    """A participant with a link."""
+    """A participant with a private link."""
 
     annotator: str
     number: int
     """The order of invitation, from 1; part of the seed of their assignment."""
     token: str = ""
-    """The secret of their link."""
-
-
-class Invitation(NamedTuple):
-    """A new link. Its token is not stored: copy it now or it is lost."""
-
-    annotator: str
-    token: str
+    """The secret of the link. It is not stored: copy that of a new link now or it is lost."""
     link: str = ""
     """The full URL; empty if the address of the study is unknown."""
 
 
-def create_invitations(db: Database, count: int) -> list[Invitation]:
+def create_invitations(db: Database, count: int) -> list[Person]:
     """Create links for ``count`` more people."""
     if not 1 <= count <= 10_000:
         raise InputError(f"{count} people", expected="1 to 10,000", fix="give --people a number")
     tokens = [token_urlsafe(24) for _ in range(count)]
 
-    def work(connection: sa.Connection) -> list[Invitation]:
+    def work(connection: sa.Connection) -> list[Person]:
         db.lock(connection)
         # Erased people have no number, and their numbers must not be reused.
         query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(db.own(people))
         highest, known = connection.execute(query).one()
         first = int(max(highest or 0, known)) + 1
-        study, numbered = db.study.id, list(enumerate(tokens, start=first))
-        rows = [
-            {"study": study, "annotator": f"a{number}", "number": number, "token": token_digest(study, token)}
-            for number, token in numbered
-        ]
-        connection.execute(sa.insert(people), rows)
-        return [Invitation(f"a{number}", token) for number, token in numbered]
+        invited = [Person(f"a{number}", number, token) for number, token in enumerate(tokens, start=first)]
+        study, columns = db.study.id, ("study", "annotator", "number", "token")
+        rows = [(study, one.annotator, one.number, token_digest(study, one.token)) for one in invited]
+        connection.execute(sa.insert(people), [dict(zip(columns, row, strict=True)) for row in rows])
+        return invited
 
     return db.write(work)
 
 
-def renew_link(db: Database, annotator: str) -> Invitation:
+def renew_link(db: Database, annotator: str) -> Person:
     """Create a new link for a person who lost theirs; the old link stops working."""
-    invitation = Invitation(annotator, token_urlsafe(24))
+    token = token_urlsafe(24)
     has_link = sa.and_(db.own(people, annotator), people.c.number.is_not(None))
-    change = sa.update(people).where(has_link).values(token=token_digest(db.study.id, invitation.token))
-    if not db.write(lambda connection: connection.execute(change).rowcount):
-        raise _unknown_person(db, annotator)
-    return invitation
+    change = sa.update(people).where(has_link).values(token=token_digest(db.study.id, token))
+    db.write(lambda connection: connection.execute(change))
+    if person := find_person(db, token):
+        return person
+    raise _unknown_person(db, annotator)
 
 
 def find_person(db: Database, token: str) -> Person | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
     from evenhand.annotate.annotation_service import StudyProgress
-    from evenhand.annotate.database import Database, Invitation
+    from evenhand.annotate.database import Database, Person
 
 HOST: Final = str(fields_of(ServeOptions)["host"].default)
 PORT: Final = fields_of(ServeOptions)["port"].default
@@ -31,7 +31,7 @@ _IDLE: Final = 5
 
 
 @checks_options
-def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Invitation]:
+def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Person]:
     """Create private links, or with ``again`` a new link for a person who lost theirs.
 
     Tokens are not stored: copy a link now or it is lost. ``base`` is the public address, if it is not that of
