@@ -11,10 +11,10 @@ import pytest
 
 import evenhand
 from evenhand.annotate.database import VARIABLE
-from evenhand.annotate.jobs import PreparedJob
 from evenhand.annotate.study import Study
 from evenhand.annotate.study_creation import count_people, prepare
 from evenhand.annotate.study_server import format_link, read_study_state
+from evenhand.audits.run_setup import PreparedJob
 from evenhand.core.errors import InputError, UnknownNameError
 from evenhand.core.files import asset_path
 

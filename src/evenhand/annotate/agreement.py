@@ -7,7 +7,7 @@ the same people.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Unpack
@@ -15,15 +15,15 @@ from typing import Unpack
 import numpy as np
 import polars as pl
 
-from evenhand.annotate.jobs import PreparedJob, Row, build_tables, flatten_estimates, label_job, write_tables
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
 from evenhand.annotate.options import AgreementOptions, ConsensusMethod, MethodRatingOptions
-from evenhand.audits.run_setup import SILENT_PROGRESS
+from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob, finish_run
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Estimate
+from evenhand.run_options import Recording
 from evenhand.stats.agreement_coefficients import (
     annotator_figures,
     find_dissents,
@@ -46,14 +46,15 @@ from evenhand.stats.corrections import benjamini_hochberg
 from evenhand.stats.hypothesis_tests import MethodRating, compare_methods
 from evenhand.stats.label_scales import LabelScale, RatingCodes, number_or_none
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, run_stage
-from evenhand.store.schemas import METHODS
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.schemas import EVERY_SCHEMA, METHODS
 
 COMMAND, RATINGS = "agreement", "ratings"
 BASELINES = ("baseline", "vanilla")
 """Default names of the baseline method."""
 TABLES = ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors")
 RESAMPLES = 2_000
+Row = dict[str, object]
 
 
 @checks_options
@@ -126,6 +127,78 @@ class ConsensusRule:
             return f"Dawid and Skene's label, if its probability is above {self.agreement:g}{least}"
         share = f" and at least {self.agreement:.0%}" if self.agreement > 0.5 else ""
         return f"the label of more than half{share} of the annotators{least}"
+
+
+def label_job(  # noqa: PLR0913 (the parts of a run)
+    labels: LabelSet,
+    options: Recording,
+    identity: Mapping[str, Json],
+    compute: Callable[[RunFolder, Progress], None],
+    *,
+    title: str,
+    name: str,
+    command: str,
+    lines: Sequence[str],
+    finish: Callable[[Run], object] | None = None,
+) -> PreparedJob[Run]:
+    """A run over human labels, of which ``compute`` writes the tables; ``finish`` gets the finished run.
+
+    ``name`` is part of the default folder, ``command`` the command to record if the options have none, and
+    ``lines`` those of the plan after the questions.
+    """
+    path = Path(options["out"] or default_folder(str(identity["command"]), name, identity))
+
+    def work(progress: Progress) -> Run:
+        with RunFolder(path, identity=identity, fresh=options["fresh"]) as folder:
+            folder.manifest.update(
+                command=options["command"] or command,
+                name=labels.name,
+                execution={},
+                warnings=list(labels.notes),
+                ended=None,
+            )
+            compute(folder, progress)
+            run = finish_run(folder, ("html", "json", "md"))
+        if finish:
+            finish(run)
+        return run
+
+    return PreparedJob(title, (*describe_questions(labels), *lines, f"folder   {path}"), work)
+
+
+def describe_questions(labels: LabelSet) -> list[str]:
+    """One line per question: ratings, texts, people, and the scale."""
+    lines = []
+    for question in labels.questions:
+        rows = labels.of(question.name)
+        lines.append(
+            f"{question.name:<8} {rows.height:,} ratings of {rows['item_id'].n_unique():,} texts by "
+            f"{rows['annotator'].n_unique():,} people: {', '.join(question.labels)}"
+        )
+    return [*lines, *(f"note     {note}" for note in labels.notes)]
+
+
+def write_tables(folder: RunFolder, tables: Mapping[str, pl.DataFrame], record: dict[str, Json]) -> None:
+    """Write the tables and record how many rows each has."""
+    for name, table in tables.items():
+        folder.write(name, table)
+        record[name] = table.height
+
+
+def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
+    """The tables of a run over human labels, by name."""
+    return {name: pl.DataFrame(part, schema=dict(EVERY_SCHEMA[name])) for name, part in rows.items()}
+
+
+def flatten_estimates(fields: Mapping[str, object]) -> Row:
+    """A row of these fields; each estimate becomes four columns that begin with its name."""
+    row: Row = {}
+    for name, value in fields.items():
+        row[name] = value
+        if isinstance(value, Estimate):
+            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            row[f"{name}_null"] = value.null_reason
+    return row
 
 
 def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[str, Json]:

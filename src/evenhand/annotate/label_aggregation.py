@@ -10,10 +10,10 @@ from typing import Final, Literal, NamedTuple, Unpack
 
 import polars as pl
 
-from evenhand.annotate.agreement import check_overlap
-from evenhand.annotate.jobs import PreparedJob, describe_questions
+from evenhand.annotate.agreement import check_overlap, describe_questions
 from evenhand.annotate.label_set import LabelSet, encode_ratings, read_ratings, require_known
 from evenhand.annotate.options import AggregateOptions, RatingColumns
+from evenhand.audits.run_setup import PreparedJob
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.records import Estimate

@@ -17,9 +17,10 @@ from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
-from evenhand.annotate.jobs import PreparedJob, describe_questions
+from evenhand.annotate.agreement import describe_questions
 from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.annotate.options import ExportOptions, ImportOptions
+from evenhand.audits.run_setup import PreparedJob
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options

@@ -17,7 +17,6 @@ from uuid import uuid4
 import polars as pl
 
 from evenhand._version import __version__
-from evenhand.annotate.jobs import PreparedJob
 from evenhand.annotate.options import ItemOptions, StudyOptions
 from evenhand.annotate.study import (
     ITEM_COLUMNS,
@@ -32,7 +31,7 @@ from evenhand.annotate.study import (
     write_study,
 )
 from evenhand.audits.loaded_run import COMMANDS, read_command
-from evenhand.audits.run_setup import SILENT_PROGRESS
+from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob
 from evenhand.core import registry
 from evenhand.core.digests import canonical_json, digest
 from evenhand.core.errors import InputError
@@ -178,15 +177,8 @@ def _format_people(number: int) -> str:
     return "1 person" if number == 1 else f"{number:,} people"
 
 
-class _SourceText(NamedTuple):
-    """A text from a source."""
-
-    text_id: str
-    prompt: Prompt
-    text: str
-    method: str
-    score: tuple[float | None, str | None] | None
-    """The metric's value and label; None if the text has no score."""
+_SourceText = tuple[str, Prompt, str, str, tuple[float | None, str | None] | None]
+"""The id, prompt, text and method of a text, and the metric's value and label if it has a score."""
 
 
 def read_sources(
@@ -202,46 +194,39 @@ def read_sources(
 
     ``columns``, ``method`` and ``score`` name the columns of files. Texts that have a score keep it.
     """
-    terms, every = task.task, list[_SourceText]()
+    terms, left_out, is_scored = task.task, 0, False
+    candidates, shown = list[ItemCandidate](), list[Text]()
     for path, name in _name_methods(sources):
-        if is_run(path):
-            every += _read_run(path, name, terms)
-        else:
-            every += _read_file(path, name, columns, method, score)
-    texts = [one for one in every if one.text.strip()]
-    if not texts:
+        run = is_run(path)
+        texts = _read_run(path, name, terms) if run else _read_file(path, name, columns, method, score)
+        for text_id, prompt, text, how, scored in texts:
+            if not text.strip():
+                left_out += 1
+                continue
+            shown.append(_render(prompt, cut_first_sentence(text) if terms.one_sentence else text, mask))
+            before, group = _render(prompt, "", mask).text, describe_groups(prompt)
+            own = (text_id, shown[-1].text, before, prompt.id, group, how, *(scored or (None, None)))
+            candidates.append(ItemCandidate(*own))
+            is_scored |= scored is not None
+    if not candidates:
         raise InputError(
             f"{', '.join(map(str, sources))}: no text to annotate",
             expected="runs of `evenhand audit` or `evenhand score`, or files with a text column",
             fix="check the source, and --text for a file",
         )
-    shown = [
-        _render(one.prompt, cut_first_sentence(one.text) if terms.one_sentence else one.text, mask)
-        for one in texts
-    ]
-    scores = [one.score for one in texts]
-    if terms.metric and not any(scores):
+    if terms.metric and not is_scored:
         metric = create_text_metric(terms.metric, fix="choose another in the task file")
-        rows = (row.get(terms.output) for row in metric.score(shown))
-        scores = [(row.value, row.label) if row else None for row in rows]
-    candidates = [
-        ItemCandidate(
-            one.text_id,
-            text.text,
-            _render(one.prompt, "", mask).text,
-            one.prompt.id,
-            describe_groups(one.prompt),
-            one.method,
-            *(scored or (None, None)),
-        )
-        for one, text, scored in zip(texts, shown, scores, strict=True)
-    ]
+        rows = [row.get(terms.output) for row in metric.score(shown)]
+        candidates = [
+            one._replace(score=row.value, score_label=row.label) if row else one
+            for one, row in zip(candidates, rows, strict=True)
+        ]
     notes = []
     if mask != "none" and not any(text.masks for text in shown):
         notes.append(
             "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
         )
-    if left_out := len(every) - len(texts):
+    if left_out:
         notes.append(f"{left_out} empty texts left out")
     return candidates, notes
 
@@ -288,7 +273,7 @@ def _read_run(path: Path, method: str, terms: TaskInfo) -> Iterator[_SourceText]
         rows = run.scan("scores").filter(is_metric, pl.col("output") == terms.output).collect()
         scores = dict(zip(rows["text_id"], rows.select("value", "label").iter_rows(), strict=True))
         for text_id, prompt, text in read_run_texts(run):
-            yield _SourceText(text_id, prompt, text, method, scores.get(text_id))
+            yield text_id, prompt, text, method, scores.get(text_id)
 
 
 def read_run_texts(run: Run) -> Iterator[tuple[str, Prompt, str]]:
@@ -310,7 +295,7 @@ def _read_file(
     )
     for row, how, scored in zip(read.rows, methods, scores, strict=True):
         text = row["text"] if isinstance(row["text"], str) else ""
-        yield _SourceText(str(row["id"]), read.prompts[str(row["prompt_id"])], text, how or "", scored)
+        yield str(row["id"]), read.prompts[str(row["prompt_id"])], text, how or "", scored
 
 
 def _read_numbers(column: pl.Series, path: Path) -> list[float | None]:

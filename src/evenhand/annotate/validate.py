@@ -16,11 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenhand.annotate.agreement import ConsensusRule, label_identity
-from evenhand.annotate.jobs import PreparedJob, Row, build_tables, flatten_estimates, label_job, write_tables
+from evenhand.annotate.agreement import (
+    ConsensusRule,
+    Row,
+    build_tables,
+    flatten_estimates,
+    label_identity,
+    label_job,
+    write_tables,
+)
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
 from evenhand.annotate.options import ValidateOptions
-from evenhand.audits.run_setup import SILENT_PROGRESS, find_metrics
+from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob, find_metrics
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, split_names

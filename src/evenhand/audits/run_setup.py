@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evenhand.audits.analysis.group_analysis import read_stratum
 from evenhand.audits.analysis.group_comparison import missing_baseline_error
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SILENT_PROGRESS = SilentProgress()
+T = TypeVar("T")
 Callback = Callable[[Run], None]
 """Called with a finished run."""
 
@@ -68,6 +69,26 @@ class RunJob:
             with run_errors(*self.sources):
                 self.work(folder, progress)
             return finish_run(folder, self.formats)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedJob(Generic[T]):
+    """Work of any kind that is ready to start: its input was read and checked."""
+
+    title: str
+    lines: tuple[str, ...]
+    """Of the plan."""
+    work: Callable[[Progress], T]
+    notes: Sequence[str] = ()
+    """Warnings to show with the plan."""
+
+    def plan(self) -> RunPlan:
+        """The plan to show before the job runs."""
+        return RunPlan(self.title, self.lines)
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> T:
+        """Run the job and return its result."""
+        return self.work(progress)
 
 
 def finish_run(folder: RunFolder, formats: Sequence[str] = ("html", "json")) -> Run:

@@ -37,7 +37,7 @@ from evenhand.core.http import LOOPBACK
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:
-    from evenhand.annotate.jobs import PreparedJob
+    from evenhand.audits.run_setup import PreparedJob
 
 app = typer.Typer(help="Human labels: choose texts, collect answers, analyse them.", no_args_is_help=True)
 SOURCE = Argument(

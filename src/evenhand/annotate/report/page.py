@@ -35,21 +35,6 @@ _STATISTICS = {
 }
 _HIGH, _FAIR = 0.8, 2 / 3
 """Krippendorff's thresholds: reliable from 0.8, tentative conclusions from 2/3."""
-_AGREEMENT_CAVEATS = (
-    "Agreement is not truth: people who share a blind spot agree. It bounds how well a metric can be tested.",
-    "Kappa and alpha fall if one label is frequent, even if people rarely differ: read them with the "
-    "shares of labels.",
-    "Confidence intervals resample texts, not people: they describe other texts with these annotators.",
-    "Dawid and Skene's model assumes independent errors given the truth; people who copy each other look "
-    "better than they are.",
-)
-_RATING_CAVEATS = (
-    "The tests treat participants as the sample: they generalise to other people's answers on these texts, "
-    "not to other texts.",
-    "A scale from 1 to 7 is ordinal: equal steps need not feel equal. The t test follows the paper.",
-    "An inconclusive difference does not prove that there is none.",
-)
-
 _ALL = "(all)"
 _MEASURES = {
     "spearman": "Spearman's rho of the labels",
@@ -61,33 +46,54 @@ _MEASURES = {
     "recall": "Recall",
     "f1": "F1",
 }
-_VALIDATION_CAVEATS = (
-    "Human labels are taken as correct. If people disagree with each other, no metric can agree with all: "
-    "see `evenhand annotate agreement`.",
-    "Agreement over all texts says nothing about single groups: it may be lower where it matters most.",
-    "The best threshold was fitted on these texts, so its own figures are optimistic. Those in the held-out "
-    "row come from texts it was not fitted on; other texts and other people may still give another.",
-    "p-values of rank correlations assume independent clusters; those of several outputs are not corrected.",
-)
+_CAVEATS = {
+    "agreement": (
+        "Agreement is not truth: people who share a blind spot agree. It bounds how well a metric can be "
+        "tested.",
+        "Kappa and alpha fall if one label is frequent, even if people rarely differ: read them with the "
+        "shares of labels.",
+        "Confidence intervals resample texts, not people: they describe other texts with these annotators.",
+        "Dawid and Skene's model assumes independent errors given the truth; people who copy each other look "
+        "better than they are.",
+    ),
+    "ratings": (
+        "The tests treat participants as the sample: they generalise to other people's answers on these "
+        "texts, not to other texts.",
+        "A scale from 1 to 7 is ordinal: equal steps need not feel equal. The t test follows the paper.",
+        "An inconclusive difference does not prove that there is none.",
+    ),
+    "validate": (
+        "Human labels are taken as correct. If people disagree with each other, no metric can agree with "
+        "all: see `evenhand annotate agreement`.",
+        "Agreement over all texts says nothing about single groups: it may be lower where it matters most.",
+        "The best threshold was fitted on these texts, so its own figures are optimistic. Those in the "
+        "held-out row come from texts it was not fitted on; other texts and other people may still give another.",
+        "p-values of rank correlations assume independent clusters; those of several outputs are not "
+        "corrected.",
+    ),
+}
+_TABLES = {
+    "agreement": ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors"),
+    "ratings": ("methods",),
+    "validate": ("validation", "confusion", "score_spreads", "best_cuts", "cut_curves", "exclusions"),
+}
 
 
 def build_report(run: Run) -> Report:
     """Build the content of the report."""
+    command = read_text(run.manifest, "identity", "command")
     builders = {"agreement": _build_agreement, "ratings": _build_ratings, "validate": _build_validation}
-    return builders[read_text(run.manifest, "identity", "command")](run)
-
-
-def build_people_report(run: Run, *, tables: Sequence[str], **content: Any) -> Report:
-    """Build a report on human labels."""
+    content, caveats = builders[command](run), _CAVEATS[command]
     return Report(
         run=run,
         **content,
+        caveats=caveats,
         facts=list_facts(run, _own_facts(run)),
         manifest=("command", "name", "identity", "package"),
-        tables=tables,
+        tables=_TABLES[command],
         values={
             "verdicts": list(content["verdicts"]),
-            "caveats": list(content["caveats"]),
+            "caveats": list(caveats),
             "warnings": run.manifest.get("warnings"),
         },
         page=Page(scripts=("data.js", "explore.js")),
@@ -139,19 +145,16 @@ def interval_or_reason(row: Row) -> str:
     return interval()(row) or ("" if row["value"] is None else f"none: {row['null_reason']}")
 
 
-def _build_agreement(run: Run) -> Report:
+def _build_agreement(run: Run) -> dict[str, Any]:
     overall = run.table("agreement")
     questions = overall.partition_by("question", as_dict=True, maintain_order=True)
-    return build_people_report(
-        run,
-        tables=("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors"),
-        question=f"How well do people agree in {run.manifest['name']}?",
-        details="Every text was labelled by several people. Kappa, alpha and rho are 1 for full agreement "
+    return {
+        "question": f"How well do people agree in {run.manifest['name']}?",
+        "details": "Every text was labelled by several people. Kappa, alpha and rho are 1 for full agreement "
         "and 0 for agreement by chance alone.",
-        verdicts=tuple(_agreement_verdict(str(question), rows) for (question,), rows in questions.items()),
-        sections=tuple(_list_sections(run, overall)),
-        caveats=_AGREEMENT_CAVEATS,
-    )
+        "verdicts": tuple(_agreement_verdict(str(question), rows) for (question,), rows in questions.items()),
+        "sections": tuple(_list_sections(run, overall)),
+    }
 
 
 def _agreement_verdict(question: str, rows: pl.DataFrame) -> str:
@@ -297,7 +300,7 @@ def _list_texts(items: pl.DataFrame, dissents: pl.DataFrame) -> Iterator[Section
     )
 
 
-def _build_ratings(run: Run) -> Report:
+def _build_ratings(run: Run) -> dict[str, Any]:
     table = run.table("methods")
     baseline = table["baseline"][0] if table.height else "the baseline"
     clear = table.filter((pl.col("null_reason") == SAME_DIFFERENCE) | (pl.col("p_adjusted") < ALPHA))
@@ -321,16 +324,13 @@ def _build_ratings(run: Run) -> Report:
         nav="Methods",
         short=(0, 1, 2, 4, 5, 8),
     )
-    return build_people_report(
-        run,
-        tables=("methods",),
-        question=f"How do people rate each method in {run.manifest['name']}?",
-        details="A person's answers about one method are averaged first; each method is then compared with "
+    return {
+        "question": f"How do people rate each method in {run.manifest['name']}?",
+        "details": "A person's answers about one method are averaged first; each method is then compared with "
         f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
-        verdicts=verdicts or ["No difference from the baseline is larger than chance."],
-        sections=(methods,),
-        caveats=_RATING_CAVEATS,
-    )
+        "verdicts": verdicts or ["No difference from the baseline is larger than chance."],
+        "sections": (methods,),
+    }
 
 
 def _rating_verdict(row: Row) -> str:
@@ -345,17 +345,15 @@ def _rating_verdict(row: Row) -> str:
     return f"{finding} ({ends}; adjusted p {format_p(row['p_adjusted'])}, {participants})."
 
 
-def _build_validation(run: Run) -> Report:
+def _build_validation(run: Run) -> dict[str, Any]:
     metric = read_text(run.manifest, "identity", "metric", "spec") or "the metric"
     table = run.table("validation")
     outputs = table["output"].unique(maintain_order=True).to_list()
-    return build_people_report(
-        run,
-        tables=("validation", "confusion", "score_spreads", "best_cuts", "cut_curves", "exclusions"),
-        question=f"Does {metric} agree with people?",
-        details="Every text has a human label and one from the metric. Human labels are taken as correct.",
-        verdicts=tuple(_validation_verdict(table, output) for output in outputs),
-        sections=(
+    return {
+        "question": f"Does {metric} agree with people?",
+        "details": "Every text has a human label and one from the metric. Human labels are taken as correct.",
+        "verdicts": tuple(_validation_verdict(table, output) for output in outputs),
+        "sections": (
             table_section(
                 "measures",
                 "Over all texts",
@@ -383,8 +381,7 @@ def _build_validation(run: Run) -> Report:
                 formats="html md",
             ),
         ),
-        caveats=_VALIDATION_CAVEATS,
-    )
+    }
 
 
 def _validation_verdict(table: pl.DataFrame, output: str) -> str:
