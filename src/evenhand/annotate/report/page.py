@@ -67,7 +67,8 @@ _CAVEATS = {
         "all: see `evenhand annotate agreement`.",
         "Agreement over all texts says nothing about single groups: it may be lower where it matters most.",
         "The best threshold was fitted on these texts, so its own figures are optimistic. Those in the "
-        "held-out row come from texts it was not fitted on; other texts and other people may still give another.",
+        "held-out row come from texts it was not fitted on; other texts and other people may still give "
+        "another.",
         "p-values of rank correlations assume independent clusters; those of several outputs are not "
         "corrected.",
     ),
@@ -326,8 +327,9 @@ def _build_ratings(run: Run) -> dict[str, Any]:
     )
     return {
         "question": f"How do people rate each method in {run.manifest['name']}?",
-        "details": "A person's answers about one method are averaged first; each method is then compared with "
-        f"{baseline} over the people who read both (paired t tests, as in Table 6 of the political paper).",
+        "details": "A person's answers about one method are averaged first; each method is then compared "
+        f"with {baseline} over the people who read both (paired t tests, as in Table 6 of the political "
+        "paper).",
         "verdicts": verdicts or ["No difference from the baseline is larger than chance."],
         "sections": (methods,),
     }
