@@ -213,15 +213,12 @@ def _settle(questions: Sequence[LabelSet], seed: int, folder: Path) -> Aggregate
         for part, table in parts.items():
             write_text(folder / f"{question}_{part}.csv", spreadsheet_csv(table))
         sizes[question] = {part: table.height for part, table in parts.items()}
-    write_text(folder / "agreement.csv", spreadsheet_csv(_agreement_table(agreement)))
-    return AggregatedLabels(folder, tuple(agreement), aggregated, sizes, undivided)
-
-
-def _agreement_table(rows: list[AgreementEstimate]) -> pl.DataFrame:
-    cells = [{**row._asdict(), "estimate": None, **asdict(row.estimate)} for row in rows]
+    cells = [{**row._asdict(), "estimate": None, **asdict(row.estimate)} for row in agreement]
     names = {"n": "ratings", "n_clusters": "texts", "n_null": "texts_left_out"}
     order = ("question", "categories", "statistic", "value", "low", "high", *names.values(), "null_reason")
-    return pl.DataFrame(cells, infer_schema_length=None).rename(names).select(order)
+    table = pl.DataFrame(cells, infer_schema_length=None).rename(names).select(order)
+    write_text(folder / "agreement.csv", spreadsheet_csv(table))
+    return AggregatedLabels(folder, tuple(agreement), aggregated, sizes, undivided)
 
 
 def _format_estimate(estimate: Estimate) -> str:

@@ -32,6 +32,7 @@ from evenhand.annotate.study import (
 )
 from evenhand.audits.loaded_run import COMMANDS, read_command
 from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob
+from evenhand.audits.score import name_groups
 from evenhand.core import registry
 from evenhand.core.digests import canonical_json, digest
 from evenhand.core.errors import InputError
@@ -94,7 +95,13 @@ def prepare(
     text, layout, seed = task_text(options["task"]), options["layout"], options["seed"]
     task = parse_task(text, where=str(options["task"]), layout=layout)
     mask = options["mask"] or task.task.mask
-    columns = _column_layout(options)
+    columns = ColumnLayout(
+        options["text"],
+        name_groups(options["group"]),
+        prompt=options["prompt"],
+        id=options["id"],
+        mentions=options["mentions"],
+    )
     candidates, notes = read_sources(
         sources, task, columns, mask=mask, method=options["method"], score=options["score"]
     )
@@ -161,16 +168,6 @@ def _share(terms: TaskInfo, methods: int) -> int:
     if terms.layout == "side-by-side" and terms.per_person:
         return max(1, terms.per_person // methods) * methods
     return terms.per_method * methods or terms.per_person
-
-
-def _column_layout(options: StudyOptions) -> ColumnLayout:
-    groups = options["group"]
-    if not isinstance(groups, Mapping):
-        # ``AXIS=COLUMN``, or ``COLUMN`` for both.
-        parts = (item.partition("=") for item in groups)
-        groups = {axis: column or axis for axis, _, column in parts}
-    text, prompt, mentions = options["text"], options["prompt"], options["mentions"]
-    return ColumnLayout(text, dict(groups), prompt=prompt, id=options["id"], mentions=mentions)
 
 
 def _format_people(number: int) -> str:

@@ -341,7 +341,12 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
 
     def compute(folder: RunFolder, progress: Progress) -> None:
         folder.manifest["metrics"] = {spec: asdict(info)}
-        folder.manifest["warnings"] += _warn_unmasked(texts, spec, scored_metric)
+        unmasked = sum(not any(mask in text for mask in _MASKS) for text in texts["text"])
+        if unmasked and info.masking != "none":
+            folder.manifest["warnings"].append(
+                f"{unmasked:,} of {texts.height:,} texts have no mask, but {spec} expects one: people and "
+                "metric may have seen the group"
+            )
         with run_stage(folder, STAGE) as record:
             scores, failed = _score_texts(labels.name, texts, spec, scored_metric, folder, progress)
             record.update(items=texts.height, failed=failed)
@@ -390,17 +395,6 @@ def _score_texts(
         tally = MetricScorer(spec, metric, folder, cache).run(generations, {prompt.id: prompt}, progress)
     folder.join_shards("scores", STAGE, tally.keys)
     return folder.run().table("scores"), tally.errors
-
-
-def _warn_unmasked(texts: pl.DataFrame, spec: str, metric: Metric) -> list[str]:
-    """A warning if the metric expects masked group mentions and texts have no mask."""
-    unmasked = sum(not any(mask in text for mask in _MASKS) for text in texts["text"])
-    if metric.info.masking == "none" or not unmasked:
-        return []
-    return [
-        f"{unmasked:,} of {texts.height:,} texts have no mask, but {spec} expects one: people and metric may "
-        "have seen the group"
-    ]
 
 
 def _exclusions(texts: pl.DataFrame, spec: str, mapping: LabelMapping, scores: pl.DataFrame) -> pl.DataFrame:
