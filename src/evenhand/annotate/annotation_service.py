@@ -35,13 +35,6 @@ ItemPage = tuple[str, ...]
 """The ids of the items on one page."""
 
 
-class AssignedItem(NamedTuple):
-    """The properties of an item that assignment needs."""
-
-    method: str
-    pair: str
-
-
 class ItemAssigner:
     """The assignment rules of one study.
 
@@ -52,12 +45,14 @@ class ItemAssigner:
         self.settings, self.terms = study.settings, study.task.task
         table = study.items().sort("item_id")
         rows = table.filter(~table["is_check"]).select("item_id", "method", "pair").iter_rows()
-        self.items = {id: AssignedItem(method or "", pair or id) for id, method, pair in rows}
+        parts = [(item, method or "", pair or item) for item, method, pair in rows]
+        self.methods = {item: method for item, method, _ in parts}
+        self.pairs = {item: pair for item, _, pair in parts}
         self.checks = tuple(table.filter(table["is_check"])["item_id"])
-        ids, units = list(self.items), defaultdict[str, list[str]](list)
+        ids, units = list(self.pairs), defaultdict[str, list[str]](list)
         for place in make_generator(self.settings.seed, "assignment").permutation(len(ids)).tolist():
             item = ids[place]
-            units[self.items[item].pair if self.terms.layout == "side-by-side" else item].append(item)
+            units[self.pairs[item] if self.terms.layout == "side-by-side" else item].append(item)
         self.units = [tuple(unit) for unit in units.values()]
 
     def next_pages(self, *, person: int, held: Sequence[str], load: Mapping[str, int]) -> list[ItemPage]:
@@ -119,16 +114,16 @@ class ItemAssigner:
 
     def _by_method(self, units: Sequence[ItemPage], held: Collection[str]) -> list[ItemPage]:
         """A person's share of texts per method, each from a different prompt as far as possible."""
-        own = [self.items[id] for id in held if id in self.items]
-        counts, read_pairs = Counter(item.method for item in own), {item.pair for item in own}
+        own = [item for item in held if item in self.methods]
+        counts, read_pairs = Counter(self.methods[item] for item in own), {self.pairs[item] for item in own}
         chosen: list[ItemPage] = []
-        for method in sorted({item.method for item in self.items.values()}):
-            free = [unit for unit in units if self.items[unit[0]].method == method]
+        for method in sorted(set(self.methods.values())):
+            free = [unit for unit in units if self.methods[unit[0]] == method]
             for _ in range(min(len(free), self.terms.per_method - counts[method])):
                 # The first unit of an unread prompt, else the first unit.
-                unit = min(free, key=lambda unit: self.items[unit[0]].pair in read_pairs)
+                unit = min(free, key=lambda unit: self.pairs[unit[0]] in read_pairs)
                 free.remove(unit)
-                read_pairs.add(self.items[unit[0]].pair)
+                read_pairs.add(self.pairs[unit[0]])
                 chosen.append(unit)
         return chosen
 
@@ -322,18 +317,18 @@ class AnnotationService:
         """The state of a person who has answered everything."""
         pages = self.read_claims(person.annotator).pages
         held = {item for page in pages for item in page}
-        own = len(held & self.assigner.items.keys())
+        own = len(held & self.assigner.pairs.keys())
         load, share = self.db.read(self._load), self.study.task.task.per_person
         needed = self.study.settings.annotators
-        unfinished = {item for item in self.assigner.items if load.get(item, 0) < needed} - held
+        unfinished = {item for item in self.assigner.pairs if load.get(item, 0) < needed} - held
         return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
 
     def count_progress(self) -> StudyProgress:
         """The progress of the study; attention checks are not counted."""
         load, needed = self.db.read(self._load), self.study.settings.annotators
-        counts = [load[item] for item in self.assigner.items if item in load]
+        counts = [load[item] for item in self.assigner.pairs if item in load]
         finished, links = sum(number >= needed for number in counts), len(read_links(self.db))
-        return StudyProgress(len(self.assigner.items), finished, len(counts), sum(counts), links)
+        return StudyProgress(len(self.assigner.pairs), finished, len(counts), sum(counts), links)
 
     def parse(self, fields: Mapping[str, str]) -> list[SubmittedAnswer]:
         """Parse the answers of a form: ``a.ITEM.QUESTION`` = label; empty if the answer was withdrawn."""

@@ -7,8 +7,6 @@ out and counted.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -159,14 +157,11 @@ def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
 
 def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     """The attention checks passed and shown, by annotator."""
-    checks = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
-    passed, totals = Counter[str](), Counter[str]()
-    columns = checks.select("annotator", "question", "label", "expected")
-    for annotator, question, label, expected in columns.iter_rows():
-        right = json.loads(expected).get(question)
-        totals[annotator] += right is not None
-        passed[annotator] += right == label
-    return {annotator: (passed[annotator], number) for annotator, number in totals.items() if number}
+    right = pl.col("expected").str.json_path_match(pl.format("$.{}", "question"))
+    checks = rows.filter("is_check").with_columns(right=right).drop_nulls("right")
+    passed = (pl.col("label") == pl.col("right")).sum()
+    counts = checks.group_by("annotator", maintain_order=True).agg(passed, pl.len())
+    return {annotator: (passed, shown) for annotator, passed, shown in counts.iter_rows()}
 
 
 def read_label_set(

@@ -191,14 +191,12 @@ def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Choose the texts to annotate: some positive and some negative for every prompt."""
     from evenhand.annotate.study_creation import prepare_items
 
-    items = run_to_end(prepare_items(source, **options), dry_run=dry_run)
-    if items is None:
-        return
-    print_path(items.path, f"{items.table.height} texts: ")
-    for shortfall in items.shortfalls:
-        print_warning(shortfall.reason)
-    if items.shortfalls:
-        raise typer.Exit(PARTIAL)
+    if items := run_to_end(prepare_items(source, **options), dry_run=dry_run):
+        print_path(items.path, f"{items.table.height} texts: ")
+        for shortfall in items.shortfalls:
+            print_warning(shortfall.reason)
+        if items.shortfalls:
+            raise typer.Exit(PARTIAL)
 
 
 @app.command("settle")
@@ -209,14 +207,12 @@ def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
     """Aggregate several people's labels into one per text: agreement, majority, train, dev and test parts."""
     from evenhand.annotate.label_aggregation import prepare
 
-    labels = _run(prepare(file, **options), dry_run=dry_run)
-    if labels is None:
-        return
-    print_lines(*labels.lines())
-    for name, reason in labels.undivided.items():
-        print_warning(f"{name}: not split into train, dev and test, because {reason}")
-    if labels.undivided:
-        raise typer.Exit(PARTIAL)
+    if labels := _run(prepare(file, **options), dry_run=dry_run):
+        print_lines(*labels.lines())
+        for name, reason in labels.undivided.items():
+            print_warning(f"{name}: not split into train, dev and test, because {reason}")
+        if labels.undivided:
+            raise typer.Exit(PARTIAL)
 
 
 def _show_state(study: Path, database: str | None) -> int:
