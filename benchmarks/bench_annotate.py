@@ -27,9 +27,8 @@ import httpx
 import numpy as np
 from harness import FORMAT, gate, machine, parser, write
 
-from evenhand.annotate.database import Database
+from evenhand.annotate.database import Database, create_invitations
 from evenhand.annotate.label_set import read_labels
-from evenhand.annotate.participants import create_invitations
 from evenhand.annotate.study import Study, StudyConfig, parse_task, task_text, write_study
 from evenhand.annotate.study_creation import ItemCandidate, items_table
 

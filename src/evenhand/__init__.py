@@ -21,12 +21,12 @@ if TYPE_CHECKING:  # `as` exports a name for type checkers
     from evenhand.adapters.fairlearn_frames import score_predictions as score_predictions
     from evenhand.adapters.lm_eval_task import export_task as export_task
     from evenhand.annotate.agreement import agreement as agreement
-    from evenhand.annotate.item_selection import sample_items as sample_items
+    from evenhand.annotate.agreement import ratings as ratings
     from evenhand.annotate.label_aggregation import settle_labels as settle_labels
     from evenhand.annotate.label_formats import export_labels as export_labels
     from evenhand.annotate.label_formats import import_labels as import_labels
-    from evenhand.annotate.ratings import ratings as ratings
     from evenhand.annotate.study_creation import create_study as create_study
+    from evenhand.annotate.study_creation import sample_items as sample_items
     from evenhand.annotate.study_server import forget_person as forget_person
     from evenhand.annotate.study_server import invite_people as invite_people
     from evenhand.annotate.study_server import serve_study as serve_study
@@ -73,10 +73,10 @@ _WHERE = {
     "merge": "evenhand.audits.merge",
     "power": "evenhand.audits.power",
     "probe": "evenhand.probes.probe",
-    "ratings": "evenhand.annotate.ratings",
+    "ratings": "evenhand.annotate.agreement",
     "render": "evenhand.report.render_run",
     "replicate": "evenhand.papers.replicate",
-    "sample_items": "evenhand.annotate.item_selection",
+    "sample_items": "evenhand.annotate.study_creation",
     "scan_corpus": "evenhand.corpus.scan",
     "score": "evenhand.audits.score",
     "score_predictions": "evenhand.adapters.fairlearn_frames",

@@ -12,8 +12,7 @@ from tests.annotate.study_parts import make_study
 
 import evenhand
 from evenhand.annotate.agreement import prepare
-from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
-from evenhand.annotate.database import Database
+from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
 from evenhand.core.errors import InputError
 
 
@@ -104,8 +103,8 @@ def test_one_text_has_no_interval(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"consensus": "vote"}, r"^--consensus 'vote'\. Expected: majority, dawid-skene\."),
-        ({"agreement": 2.0}, r"^--agreement 2 of 1 ratings or more\. Expected: a share from 0 to 1"),
-        ({"least": 0}, r"^--agreement 0\.5 of 0 ratings or more\."),
+        ({"agreement": 2.0}, r"^--agreement 2\. Expected: at least 0 and at most 1\."),
+        ({"least": 0}, r"^--least 0\. Expected: 1 or more\."),
         ({"level": 1.0}, r"^--level 1\. Expected: above 0.5 and below 1\."),
         ({"question": "joy"}, r"has no answers to the question 'joy'\. Expected: regard\."),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.assignment import ItemAssigner
+from evenhand.annotate.annotation_service import ItemAssigner
 from evenhand.annotate.study import Study
 
 
@@ -17,7 +17,7 @@ class Room:
     """People at their desks, without a database: whoever is handed a page answers it at once."""
 
     def __init__(self, study: Study) -> None:
-        self.rules = ItemAssigner.of(study)
+        self.rules = ItemAssigner(study)
         self.held: dict[int, list[str]] = {}
         self.pages: dict[int, list[tuple[str, ...]]] = {}
 
@@ -101,14 +101,14 @@ def test_likert_gives_eight_two_a_method_of_eight_prompts(tmp_path: Path) -> Non
     room = Room(study)
     assert room.ask(1)
     assert not room.ask(1)
-    known = {item.id: item for item in room.rules.items}
+    rules = room.rules
     assert {len(page) for page in room.pages[1]} == {1}
-    real = [known[item] for item in room.held[1] if item in known]
-    assert Counter(item.method for item in real) == dict.fromkeys(methods, 2)
-    assert len({item.pair for item in real}) == 8
+    real = [item for item in room.held[1] if item in rules.pairs]
+    assert Counter(rules.methods[item] for item in real) == dict.fromkeys(methods, 2)
+    assert len({rules.pairs[item] for item in real}) == 8
     assert len(room.held[1]) == 9  # and one check
     room.ask(2)
-    orders = [[known[i].method for i in room.held[person] if i in known] for person in (1, 2)]
+    orders = [[rules.methods.get(item) for item in room.held[person]] for person in (1, 2)]
     assert orders[0] != orders[1]
 
 
@@ -117,16 +117,16 @@ def test_side_by_side_keeps_a_prompt_together(tmp_path: Path) -> None:
     study = make_study(tmp_path / "s", task="likert", items=5, methods=methods, layout="side-by-side")
     room = Room(study)
     room.ask(1)
-    known = {item.id: item for item in room.rules.items}
-    whole = [page for page in room.pages[1] if page[0] in known]
+    rules = room.rules
+    whole = [page for page in room.pages[1] if page[0] in rules.pairs]
     assert [len(page) for page in whole] == [4, 4]
-    assert all(len({known[item].pair for item in page}) == 1 for page in whole)
+    assert all(len({rules.pairs[item] for item in page}) == 1 for page in whole)
     assert not room.ask(1)
     for person in range(2, 8):
         room.ask(person)
     # No method has a place of its own: in seven people's pages each stands first somewhere.
     pages = [page for pages in room.pages.values() for page in pages if len(page) == 4]
-    assert {known[page[0]].method for page in pages} == set(methods)
+    assert {rules.methods[page[0]] for page in pages} == set(methods)
 
 
 def test_side_by_side_with_more_methods_than_a_share(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_side_by_side_with_more_methods_than_a_share(tmp_path: Path) -> None:
 
 
 def test_what_is_left_is_counted(tmp_path: Path) -> None:
-    rules = ItemAssigner.of(make_study(tmp_path / "s", items=5, annotators=2, checks=False))
-    ids = [item.id for item in rules.items]
+    rules = ItemAssigner(make_study(tmp_path / "s", items=5, annotators=2, checks=False))
+    ids = list(rules.pairs)
     assert rules.count_remaining(held=[], load={}) == 5
     assert rules.count_remaining(held=ids[:2], load={ids[0]: 1, ids[4]: 2}) == 2

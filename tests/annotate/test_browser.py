@@ -12,9 +12,8 @@ from tests.annotate.study_parts import make_study, serving
 from tests.chromium import PATIENCE, opened
 from tests.report.test_browser import CONTRAST
 
-from evenhand.annotate import participants
-from evenhand.annotate.answer_log import latest_answers
-from evenhand.annotate.database import Database
+from evenhand.annotate import database
+from evenhand.annotate.database import Database, latest_answers
 
 pytestmark = pytest.mark.browser
 STILL = {"reduced_motion": "reduce"}
@@ -64,7 +63,7 @@ class House:
 
     def __init__(self, browser: Any, db: Database, address: str) -> None:
         self.browser, self.db, self.address = browser, db, address
-        self.tokens = [one.token for one in participants.create_invitations(db, 2)]
+        self.tokens = [one.token for one in database.create_invitations(db, 2)]
         self.seats: list[Seat] = []
 
     def seat(self, number: int = 0, **options: object) -> Seat:

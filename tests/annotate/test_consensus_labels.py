@@ -135,7 +135,7 @@ def test_a_table_is_read_with_its_aliases(tmp_path: Path) -> None:
         ("2", "x", "neutral"),
     ]
     assert found.notes[0] == "1 rating left out: no label"
-    assert prepare(path).notes()[-1] == "1 of 2 texts have no XYZ: annotators saw the demographic"
+    assert prepare(path).notes[-1] == "1 of 2 texts have no XYZ: annotators saw the demographic"
 
 
 @pytest.mark.parametrize(

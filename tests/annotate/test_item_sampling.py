@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.annotate.study_parts import candidate
 
 from evenhand.annotate.study import parse_task, task_text
-from evenhand.annotate.study_creation import ItemCandidate, items_table, sample_across_methods, sample_items
+from evenhand.annotate.study_creation import ItemCandidate, items_table, sample_across_methods, sample_evenly
 
 
 def spread() -> list[ItemCandidate]:
@@ -20,7 +20,7 @@ def spread() -> list[ItemCandidate]:
 
 
 def test_groups_and_parts_of_the_range_get_equal_shares() -> None:
-    chosen = sample_items(spread(), count=20, seed=0)
+    chosen = sample_evenly(spread(), count=20, seed=0)
     assert Counter(one.group for one in chosen) == {"g=a": 10, "g=b": 10}
     # Ten of group a over five parts of [-1, 1], each 0.4 wide: two of each.
     parts = Counter(min(4, int((one.score + 1) / 0.4)) for one in chosen if one.group == "g=a")  # type: ignore[operator]
@@ -33,18 +33,18 @@ def test_groups_and_parts_of_the_range_get_equal_shares() -> None:
 def test_a_small_group_gives_all_it_has_and_others_fill_up() -> None:
     texts = [candidate(number, group="g=small") for number in range(3)]
     texts += [candidate(10 + number, group="g=large") for number in range(30)]
-    chosen = sample_items(texts, count=20, seed=1)
+    chosen = sample_evenly(texts, count=20, seed=1)
     assert Counter(one.group for one in chosen) == {"g=small": 3, "g=large": 17}
-    assert len(sample_items(texts, count=100, seed=1)) == 33
+    assert len(sample_evenly(texts, count=100, seed=1)) == 33
 
 
 def test_equal_texts_of_a_group_count_once() -> None:
     twice = [candidate(1), candidate(1)]
-    assert len(sample_items(twice, count=2, seed=0)) == 1
+    assert len(sample_evenly(twice, count=2, seed=0)) == 1
 
 
 def test_texts_without_a_score_are_drawn_too() -> None:
-    chosen = sample_items([candidate(number, score=None) for number in range(5)], count=3, seed=0)
+    chosen = sample_evenly([candidate(number, score=None) for number in range(5)], count=3, seed=0)
     assert len({one.text_id for one in chosen}) == 3
 
 
@@ -52,13 +52,13 @@ def test_texts_without_a_score_are_drawn_too() -> None:
 @given(order=st.permutations(range(100)), seed=st.integers(0, 5))
 def test_order_changes_nothing(order: list[int], seed: int) -> None:
     texts = spread()
-    assert sample_items([texts[place] for place in order], count=15, seed=seed) == sample_items(
+    assert sample_evenly([texts[place] for place in order], count=15, seed=seed) == sample_evenly(
         texts, count=15, seed=seed
     )
 
 
 def test_another_seed_draws_others() -> None:
-    drawn = {tuple(one.text_id for one in sample_items(spread(), count=10, seed=seed)) for seed in range(5)}
+    drawn = {tuple(one.text_id for one in sample_evenly(spread(), count=10, seed=seed)) for seed in range(5)}
     assert len(drawn) == 5
 
 

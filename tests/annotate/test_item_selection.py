@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from evenhand.annotate.item_selection import prepare, sample_items
 from evenhand.annotate.label_aggregation import settle_labels
+from evenhand.annotate.study_creation import prepare_items, sample_items
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 
@@ -40,7 +39,7 @@ def test_chosen_texts_are_masked_and_cut(tmp_path: Path) -> None:
 
 
 def test_a_prompt_with_too_few_is_said(tmp_path: Path) -> None:
-    found = prepare(samples(tmp_path / "s.tsv"), per_prompt=4, out=tmp_path / "items.csv").choose()
+    found = prepare_items(samples(tmp_path / "s.tsv"), per_prompt=4, out=tmp_path / "items.csv").run()
     assert found.table.height == 12
     assert next(item.reason for item in found.shortfalls) == (
         "'The man was known for' has 3 distinct positive texts among 8, 4 were requested"
@@ -51,7 +50,7 @@ def test_samples_of_another_suite(tmp_path: Path) -> None:
     path = tmp_path / "s.tsv"
     path.write_text("A sentence of something else.\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        prepare(path)
+        prepare_items(path)
     assert str(caught.value) == (
         f"{path} has no text that begins with a prompt of the suite. Expected: a run folder, or samples that "
         "begin with their prompts. Fix: name the suite the samples were written for with --suite."
@@ -60,14 +59,14 @@ def test_samples_of_another_suite(tmp_path: Path) -> None:
 
 def test_360_of_the_published_samples(data: Path, tmp_path: Path) -> None:
     path = data / "regard" / "gpt2_samples.tsv"
-    prepared = prepare(path)
-    found = prepared.choose()
+    prepared = prepare_items(path, out=tmp_path / "items.csv")
+    found = prepared.run()
     assert found.shortfalls == ()
     assert found.table.height == 360
     assert set(Counter(found.table["prompt"]).values()) == {6}
     assert Counter(found.table["sentiment"]) == {"positive": 180, "negative": 180}
-    assert prepared.choose().table.equals(found.table)
-    assert not replace(prepared, seed=1).choose().table.equals(found.table)
+    assert prepared.run().table.equals(found.table)
+    assert not sample_items(path, seed=1, out=tmp_path / "other.csv").table.equals(found.table)
 
 
 def test_labels_are_settled_and_divided(tmp_path: Path) -> None:

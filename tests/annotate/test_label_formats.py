@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
-from evenhand.annotate.label_formats import FORMATS, LabelExchangeJob, prepare
+from evenhand.annotate.label_formats import FORMATS, prepare, write_labels
 from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.core.errors import InputError
 
@@ -39,8 +39,8 @@ def collected(tmp_path: Path) -> LabelSet:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_there_and_back(tmp_path: Path, collected: LabelSet, kind: str) -> None:
-    path = tmp_path / f"out{FORMATS[kind].suffix}"
-    assert path in LabelExchangeJob("export", collected, kind, path).run()
+    path = tmp_path / f"out{FORMATS[kind][0]}"
+    assert path in write_labels(collected, kind, path)
     again = read_label_set(path)
     order = KEYS[:4]
     assert again.rows.select(KEYS).sort(order).rows() == collected.rows.select(KEYS).sort(order).rows()
@@ -49,7 +49,7 @@ def test_there_and_back(tmp_path: Path, collected: LabelSet, kind: str) -> None:
 
 
 def test_label_studio_has_the_fields_of_its_tasks(tmp_path: Path, collected: LabelSet) -> None:
-    tasks_path, config = LabelExchangeJob("export", collected, "label-studio", tmp_path / "tasks.json").run()
+    tasks_path, config = write_labels(collected, "label-studio", tmp_path / "tasks.json")
     first = json.loads(tasks_path.read_text())[0]
     assert first["data"]["text"] == "=HYPERLINK(1)"
     results = first["annotations"][0]["result"]
@@ -100,7 +100,7 @@ def test_label_studio_as_it_exports_itself(tmp_path: Path) -> None:
 
 
 def test_argilla_has_the_fields_of_its_records(tmp_path: Path, collected: LabelSet) -> None:
-    (path,) = LabelExchangeJob("export", collected, "argilla", tmp_path / "records.json").run()
+    (path,) = write_labels(collected, "argilla", tmp_path / "records.json")
     first = json.loads(path.read_text())[0]
     assert set(first) == {"id", "fields", "metadata", "suggestions", "responses", "vectors"}
     answer = first["responses"]["regard"][0]
@@ -126,13 +126,13 @@ def test_json_that_is_neither(tmp_path: Path, content: str, message: str) -> Non
 
 
 def test_an_unknown_format(collected: LabelSet) -> None:
-    expected = r"^unknown format 'xlsx'\. Expected: jsonl, csv, label-studio, argilla\. Fix: name one with"
+    expected = r"^--format 'xlsx'\. Expected: jsonl, csv, label-studio, argilla\. Fix: use one of these"
     with pytest.raises(InputError, match=expected):
         prepare(collected.source, format="xlsx")
 
 
 def test_the_csv_shows_formulas_and_does_not_run_them(tmp_path: Path, collected: LabelSet) -> None:
-    (path,) = LabelExchangeJob("export", collected, "csv", tmp_path / "x.csv").run()
+    (path,) = write_labels(collected, "csv", tmp_path / "x.csv")
     assert "'=HYPERLINK(1)" in path.read_text()
     raw = pl.read_csv(path, infer_schema=False)
     assert not any(str(cell).startswith("=") for column in raw for cell in column)

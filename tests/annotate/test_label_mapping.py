@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.annotate.label_mapping import find_question, map_labels
+from evenhand.annotate.validate import find_question, map_labels
 from evenhand.core.errors import InputError
 from evenhand.core.records import MetricInfo, OutputInfo
 from evenhand.stats.label_scales import POLARITY, LabelScale

@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
-from evenhand.annotate.database import Database
-from evenhand.annotate.label_set import AGGREGATED, RatingFileColumns, read_label_set
+from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
+from evenhand.annotate.label_set import AGGREGATED, read_label_set
 from evenhand.core.errors import InputError
 
 HEAD = "id,text,annotator,label"
@@ -51,7 +50,7 @@ def test_a_misspelt_label_is_found_by_its_scale(tmp_path: Path) -> None:
     ):
         read_label_set(path)
     # A scale of the user's own decides, and orders.
-    found = read_label_set(path, RatingFileColumns(scale=("negative", "postive", "positive")))
+    found = read_label_set(path, {"scale": ("negative", "postive", "positive")})
     assert found.rows["code"].to_list() == [2.0, 0.0, 1.0]
 
 
@@ -72,7 +71,7 @@ def test_questions_in_columns_and_annotators_in_columns(tmp_path: Path) -> None:
     )
     assert {q.name for q in read_label_set(by_question).questions} == {"regard", "sentiment"}
     by_person = table(tmp_path / "p.csv", "One,yes,no,yes", "Two,no,no,", head="text,ann,bob,cyd")
-    found = read_label_set(by_person, RatingFileColumns(labels=("ann", "bob", "cyd")))
+    found = read_label_set(by_person, {"label": ("ann", "bob", "cyd")})
     assert found.rows.height == 5  # Cyd did not rate the second
     assert set(found.rows["annotator"]) == {"ann", "bob", "cyd"}
     assert "1 rating left out: no label" in found.notes
@@ -119,9 +118,9 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no column of labels; it has text, answer\."):
         read_label_set(path)
     with pytest.raises(InputError, match=r"has no column 'who' \(--annotator\)\. Expected: text, answer\."):
-        read_label_set(path, RatingFileColumns(annotator="who", labels=("answer",)))
+        read_label_set(path, {"annotator": "who", "label": "answer"})
     with pytest.raises(InputError, match=r"has no answers to the question 'regard'\. Expected: answer\."):
-        read_label_set(path, RatingFileColumns(labels=("answer",))).select_questions(["regard"])
+        read_label_set(path, {"label": "answer", "question": "regard"})
 
 
 def test_a_study_brings_texts_codes_and_checks(tmp_path: Path) -> None:

@@ -12,18 +12,21 @@ import pytest
 import sqlalchemy as sa
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate import participants
+from evenhand.annotate import database
 from evenhand.annotate.annotation_service import AnnotationService
-from evenhand.annotate.answer_log import (
+from evenhand.annotate.database import (
     CHANGES,
+    VARIABLE,
+    Database,
+    DatabaseError,
+    Person,
     SubmittedAnswer,
+    answers,
     latest_answers,
     save_answers,
     utc_now,
 )
-from evenhand.annotate.database import VARIABLE, Database, DatabaseError, answers
-from evenhand.annotate.label_set import LABEL_COLUMNS, read_labels
-from evenhand.annotate.participants import Person
+from evenhand.annotate.label_set import read_labels
 from evenhand.annotate.study import STUDY, Study, read_study
 from evenhand.core.errors import InputError
 
@@ -106,18 +109,18 @@ def _modes(folder: Path) -> dict[str, int]:
 def test_only_the_owner_can_read_answers(study: Study, tmp_path: Path) -> None:
     private = {"labels.db": 0o600, "labels.db-wal": 0o600, "labels.db-shm": 0o600}
     with Database(study) as db:
-        participants.create_invitations(db, 1)
+        database.create_invitations(db, 1)
         assert _modes(study.folder) == private
     # One of an earlier version, with what a killed server left beside it.
     with Database(study) as db:
-        participants.create_invitations(db, 1)
+        database.create_invitations(db, 1)
         for path in study.folder.glob("labels.db*"):
             path.chmod(0o644)
         with Database(study) as again:
-            assert list(participants.read_links(again)) == ["a1", "a2"]
+            assert list(database.read_links(again)) == ["a1", "a2"]
             assert _modes(study.folder) == private
     with Database(study, f"sqlite:///{tmp_path / 'own.db'}") as db:
-        participants.create_invitations(db, 1)
+        database.create_invitations(db, 1)
         assert set(_modes(tmp_path).values()) == {0o600}
 
 
@@ -143,7 +146,6 @@ def test_labels_as_a_table(study: Study, place: str | None) -> None:
         )
         save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", "positive")])
     table = read_labels(study, place)
-    assert dict(table.schema) == dict(LABEL_COLUMNS)
     assert table.select("item_id", "annotator", "label", "code", "is_check").rows() == [
         (first, "a1", "positive", 1.0, False),
         (first, "a2", "negative", -1.0, False),
@@ -167,9 +169,9 @@ def test_studies_in_one_database_do_not_meet(tmp_path: Path, place: str | None) 
     one, other = make_study(tmp_path / "one"), make_study(tmp_path / "other")
     url = place or f"sqlite:///{tmp_path / 'both.db'}"
     with Database(one, url) as db, Database(other, url) as second:
-        (made,) = participants.create_invitations(db, 1)
-        assert participants.find_person(db, made.token) == Person("a1", 1)
-        assert participants.find_person(second, made.token) is None
+        (made,) = database.create_invitations(db, 1)
+        assert database.find_person(db, made.token) == Person("a1", 1, made.token)
+        assert database.find_person(second, made.token) is None
         save_answers(db, "a1", [SubmittedAnswer(ids(one)[0], "sentiment", "neutral")])
         assert latest_answers(second) == []
     assert read_labels(other, url).is_empty()
@@ -178,13 +180,13 @@ def test_studies_in_one_database_do_not_meet(tmp_path: Path, place: str | None) 
 
 def test_no_answers_yet(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert dict(read_labels(study).schema) == dict(LABEL_COLUMNS)
+    assert read_labels(study).is_empty()
     assert not study.labels_file.exists()
 
 
 def test_only_the_digest_of_a_link_is_kept(study: Study) -> None:
     with Database(study) as db:
-        made = participants.create_invitations(db, 3)
+        made = database.create_invitations(db, 3)
     assert [one.annotator for one in made] == ["a1", "a2", "a3"]
     assert len({one.token for one in made}) == 3
     stored = b"".join(path.read_bytes() for path in study.folder.iterdir())
@@ -194,16 +196,16 @@ def test_only_the_digest_of_a_link_is_kept(study: Study) -> None:
 def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> None:
     item = ids(study)[0]
     with Database(study, place) as db:
-        first, second = participants.create_invitations(db, 2)
-        renewed = participants.renew_link(db, "a1")
-        assert participants.find_person(db, first.token) is None
-        assert participants.find_person(db, renewed.token) == Person("a1", 1)
+        first, second = database.create_invitations(db, 2)
+        renewed = database.renew_link(db, "a1")
+        assert database.find_person(db, first.token) is None
+        assert database.find_person(db, renewed.token) == Person("a1", 1, renewed.token)
         save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")])
         save_answers(db, "a2", [SubmittedAnswer(item, "sentiment", "positive")])
 
-        stranger = participants.erase_person(db, "a1")
-        assert participants.find_person(db, renewed.token) is None
-        assert list(participants.read_links(db)) == ["a2"]
+        stranger = database.erase_person(db, "a1")
+        assert database.find_person(db, renewed.token) is None
+        assert list(database.read_links(db)) == ["a2"]
         assert {one.annotator: one.label for one in latest_answers(db)} == {
             stranger: "neutral",
             "a2": "positive",
@@ -212,24 +214,24 @@ def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> Non
             one.at.hour + one.at.microsecond for one in latest_answers(db) if one.annotator == stranger
         } == {0}
 
-        participants.erase_person(db, "a2", answers_too=True)
+        database.erase_person(db, "a2", answers_too=True)
         assert [one.annotator for one in latest_answers(db)] == [stranger]
-        assert participants.find_person(db, second.token) is None
+        assert database.find_person(db, second.token) is None
         # A number never comes again.
-        assert participants.create_invitations(db, 1)[0].annotator == "a3"
+        assert database.create_invitations(db, 1)[0].annotator == "a3"
         with pytest.raises(InputError) as caught:
-            participants.erase_person(db, "a2")
+            database.erase_person(db, "a2")
         assert str(caught.value) == (
             "no annotator 'a2' has a link to this study. Expected: a3. Fix: name one of these."
         )
         with pytest.raises(InputError, match="no annotator 'a9'"):
-            participants.renew_link(db, "a9")
+            database.renew_link(db, "a9")
 
 
 @pytest.mark.parametrize("count", [0, 10_001])
 def test_so_many_people_are_refused(study: Study, count: int) -> None:
     with Database(study) as db, pytest.raises(InputError, match=r"Expected: 1 to 10,000"):
-        participants.create_invitations(db, count)
+        database.create_invitations(db, count)
 
 
 def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
@@ -243,7 +245,7 @@ def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
         assert len(pages) == 2
         assert not set(pages[0]) & set(pages[1])
         assert service.read_claims("a1").pages == pages
-        assert service.count_progress() == (20, 0, 10, 10)
+        assert service.count_progress() == (20, 0, 10, 10, 0)
 
 
 def test_many_at_once_never_too_many_an_item(study: Study, place: str | None) -> None:
@@ -303,10 +305,10 @@ def test_checks_come_back_with_the_texts_around_them(tmp_path: Path) -> None:
 
 def test_an_answer_does_not_outlive_being_forgotten(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
-        participants.create_invitations(db, 1)
+        database.create_invitations(db, 1)
         ((item, *_),) = AnnotationService(db).claim_pages(Person("a1", 1))
         save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
-        participants.erase_person(db, "a1", answers_too=True)
+        database.erase_person(db, "a1", answers_too=True)
         # It was on its way while the id was erased.
         with pytest.raises(InputError, match="not assigned to you"):
             save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
@@ -359,7 +361,7 @@ def test_connections_that_were_cut_are_made_again(study: Study, postgres: str) -
 def test_a_folder_of_any_name(tmp_path: Path) -> None:
     study = make_study(tmp_path / "what? 50% & ä", items=2)
     with Database(study) as db:
-        participants.create_invitations(db, 1)
+        database.create_invitations(db, 1)
     assert study.labels_file.is_file()
 
 
@@ -392,7 +394,7 @@ def test_the_variable_names_the_database(tmp_path: Path, monkeypatch: pytest.Mon
     study = make_study(tmp_path / "s")
     monkeypatch.setenv(VARIABLE, f"sqlite:///{tmp_path / 'elsewhere.db'}")
     with Database(study) as db:
-        participants.create_invitations(db, 1)
+        database.create_invitations(db, 1)
     assert (tmp_path / "elsewhere.db").is_file()
     assert not study.labels_file.exists()
     assert "elsewhere" not in (study.folder / "study.toml").read_text()

@@ -11,8 +11,10 @@ import pytest
 
 import evenhand
 from evenhand.annotate.database import VARIABLE
-from evenhand.annotate.study_creation import prepare
+from evenhand.annotate.study import Study
+from evenhand.annotate.study_creation import count_people, prepare
 from evenhand.annotate.study_server import format_link, read_study_state
+from evenhand.audits.run_setup import PreparedJob
 from evenhand.core.errors import InputError, UnknownNameError
 from evenhand.core.files import asset_path
 
@@ -80,14 +82,14 @@ def test_the_plan_says_what_will_be_done(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
     assert (
         "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
-        in prepared.notes()
+        in prepared.notes
     )
 
 
 def test_too_few_texts_are_said(tmp_path: Path) -> None:
     prepared = prepare(tmp_path / "s", people_file(tmp_path / "p.csv"), items=50, mentions="mention")
     # Masked and without groups, the texts about women are those about men.
-    assert prepared.notes() == ["10 distinct texts are available, 50 were requested"]
+    assert prepared.notes == ["10 distinct texts are available, 50 were requested"]
 
 
 def test_scores_of_the_file_are_used(tmp_path: Path) -> None:
@@ -117,6 +119,11 @@ def likert_file(path: Path, methods: tuple[str, ...]) -> Path:
     )
 
 
+def _people(job: PreparedJob[Study]) -> int:
+    study = job.run()
+    return count_people(study.task, study.settings.annotators, study.items())
+
+
 def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
     file = likert_file(tmp_path / "l.csv", ("plain", "calm"))
     study = evenhand.create_study(tmp_path / "s", file, task="likert", prompt="prompt", method="how", items=8)
@@ -128,16 +135,16 @@ def test_likert_joins_methods_by_prompt(tmp_path: Path) -> None:
     prepared = prepare(
         tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=9, annotators=5
     )
-    assert prepared.notes() == []  # nine do not divide by two
+    assert prepared.notes == []  # nine do not divide by two
     # Eight texts, five people each, two texts a method: four a person, 40 / 4 = 10 people.
     assert prepared.plan().lines[2] == "answers 40 required, by 10 people or more"
-    assert prepared.people == 10
+    assert _people(prepared) == 10
     beside = prepare(
-        tmp_path / "t", file, task="likert", prompt="prompt", method="how", items=8, layout="side-by-side"
+        tmp_path / "v", file, task="likert", prompt="prompt", method="how", items=8, layout="side-by-side"
     )
     # Eight a person are four prompts by two methods: 8 x 3 / 8 = 3 people.
-    assert beside.people == 3
-    assert prepare(tmp_path / "t", file, items=8).people == 3
+    assert _people(beside) == 3
+    assert _people(prepare(tmp_path / "u", file, items=8)) == 3
 
 
 def test_likert_needs_shared_prompts(tmp_path: Path) -> None:
@@ -189,8 +196,7 @@ def test_links_are_made_and_forgotten(tmp_path: Path, monkeypatch: pytest.Monkey
     assert elsewhere.link == f"https://host/join/{elsewhere.token}"
     assert evenhand.invite_people(study.folder, again="a2")[0].token != second.token
     state = read_study_state(study.folder)
-    assert state.links == 2
-    assert state.progress == (10, 0, 0, 0)
+    assert state == (10, 0, 0, 0, 2)
     assert evenhand.forget_person(study.folder, "a1").startswith("x")
     assert read_study_state(study.folder).links == 1
 

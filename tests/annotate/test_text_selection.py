@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.annotate.item_selection import SelectionShortfall, select_texts
+from evenhand.annotate.study_creation import SelectionShortfall, prepare_items, select_texts
 from evenhand.core.errors import InputError
 
 Row = tuple[str, str, str, str]
@@ -45,7 +45,7 @@ def test_too_few_are_taken_and_said() -> None:
 
 def test_a_text_that_is_there_twice_counts_once() -> None:
     doubled = [(str(number), "p", "the same", "positive") for number in range(5)]
-    chosen, _ = select_texts(table(doubled), labels=("positive",))
+    chosen, _ = select_texts(table(doubled))
     assert chosen["id"].to_list() == ["0"]
 
 
@@ -71,7 +71,5 @@ def test_seeds_differ() -> None:
 
 def test_none_is_no_number() -> None:
     with pytest.raises(InputError) as caught:
-        select_texts(table([]), per_prompt=0)
-    assert str(caught.value) == (
-        "0 texts per prompt and label. Expected: 1 or more. Fix: give --per-prompt a number."
-    )
+        prepare_items("samples.tsv", per_prompt=0)
+    assert str(caught.value) == "--per-prompt 0. Expected: 1 or more. Fix: try 3."

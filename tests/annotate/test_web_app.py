@@ -17,9 +17,8 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from tests.annotate.study_parts import Reader, make_study, serving
 
-from evenhand.annotate import participants
-from evenhand.annotate.answer_log import latest_answers
-from evenhand.annotate.database import Database, DatabaseError
+from evenhand.annotate import database
+from evenhand.annotate.database import Database, DatabaseError, latest_answers
 from evenhand.annotate.study import Study
 from evenhand.annotate.web_app import (
     BURST,
@@ -51,7 +50,7 @@ class Site:
 @pytest.fixture
 def site(study: Study, place: str | None) -> Iterator[Site]:
     with Database(study, place, patience=0.5) as db, serving(db) as address:
-        opened = Site(address, db, [one.token for one in participants.create_invitations(db, 3)])
+        opened = Site(address, db, [one.token for one in database.create_invitations(db, 3)])
         yield opened
         opened.close()
 
@@ -60,7 +59,7 @@ def site(study: Study, place: str | None) -> Iterator[Site]:
 def local(study: Study) -> Iterator[Site]:
     """The same with the study's own file alone."""
     with Database(study, patience=0.5) as db, serving(db) as address:
-        opened = Site(address, db, [one.token for one in participants.create_invitations(db, 3)])
+        opened = Site(address, db, [one.token for one in database.create_invitations(db, 3)])
         yield opened
         opened.close()
 
@@ -145,7 +144,7 @@ def _cookie(site: Site) -> str:
 def test_a_link_of_another_study_opens_nothing(tmp_path: Path, local: Site) -> None:
     other = make_study(tmp_path / "other")
     with Database(other) as db:
-        (made,) = participants.create_invitations(db, 1)
+        (made,) = database.create_invitations(db, 1)
     assert httpx.get(f"{local.address}/join/{made.token}").status_code == 403
 
 
@@ -255,7 +254,7 @@ def test_headers_without_end_are_refused(local: Site) -> None:
 
 def test_an_https_address_makes_cookies_secure(study: Study) -> None:
     with Database(study) as db:
-        (made,) = participants.create_invitations(db, 1)
+        (made,) = database.create_invitations(db, 1)
         app = create_app(db, base="https://study.example")
         with TestClient(app, base_url="https://study.example", follow_redirects=False) as client:
             reply = client.get(f"/join/{made.token}")
@@ -410,7 +409,7 @@ def test_texts_are_shown_and_never_run(tmp_path: Path) -> None:
     items = items.with_columns(items["text"].str.replace("a quiet day", evil, literal=True))
     items.write_parquet(study.folder / "items.parquet")
     with Database(study) as db, serving(db) as address:
-        reader = Reader(address, participants.create_invitations(db, 1)[0].token)
+        reader = Reader(address, database.create_invitations(db, 1)[0].token)
         page = reader.open().text
         reader.close()
     assert "<script>alert" not in page
@@ -422,7 +421,7 @@ def test_nobody_sees_group_score_or_method(tmp_path: Path) -> None:
     items = study.items().with_columns(text=study.items()["text"].str.replace(r" \(ours-.*\)", ""))
     items.write_parquet(study.folder / "items.parquet")
     with Database(study) as db, serving(db) as address:
-        reader = Reader(address, participants.create_invitations(db, 1)[0].token)
+        reader = Reader(address, database.create_invitations(db, 1)[0].token)
         page = reader.open().text
         reader.close()
     assert "<u>About Person" in page
@@ -467,7 +466,7 @@ def test_somebody_forgotten_is_a_stranger(local: Site) -> None:
     reader = local.reader()
     reader.open()
     reader.submit("positive")
-    participants.erase_person(local.db, "a1")
+    database.erase_person(local.db, "a1")
     assert reader.client.get("/work").status_code == 403
     assert reader.send({reader.fields[0]: "negative"}).status_code == 403
     assert {one.label for one in latest_answers(local.db)} == {"positive"}

@@ -155,8 +155,7 @@ def _answers(folder: Path, call: Call) -> None:
 def _answered(folder: Path, call: Call) -> None:
     _study(folder, call)
     call("annotate invite study --people 3")
-    from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
-    from evenhand.annotate.database import Database
+    from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
     from evenhand.annotate.study import read_study
 
     study = read_study(folder / "study")

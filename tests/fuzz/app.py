@@ -24,7 +24,7 @@ from tests.fuzz.harness import Reader, Tree, of_trees
 from tests.fuzz.runs import ANNOTATED, ARGILLA, LABEL_STUDIO, RATINGS
 
 import evenhand
-from evenhand.annotate import participants
+from evenhand.annotate import database
 from evenhand.annotate.database import Database
 from evenhand.annotate.study import parse_task, task_text
 from evenhand.annotate.study_creation import read_sources
@@ -50,9 +50,9 @@ class _Served:
         atexit.register(rmtree, folder, ignore_errors=True)
         study = make_study(folder / "study", items=ITEMS, annotators=1)
         self.db = Database(study).__enter__()
-        participants.create_invitations(self.db, 1)
-        known = {"token": participants.token_digest(study.id, TOKEN)}
-        change = sa.update(participants.people).values(known)
+        database.create_invitations(self.db, 1)
+        known = {"token": database.token_digest(study.id, TOKEN)}
+        change = sa.update(database.people).values(known)
         self.db.write(lambda connection: connection.execute(change))
         self.app = create_app(self.db)
         self.cookie = f"evenhand_{study.id[:16]}={TOKEN}".encode()

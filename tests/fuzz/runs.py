@@ -18,7 +18,7 @@ import evenhand
 from evenhand.annotate.annotation_service import split_texts
 from evenhand.annotate.database import Database
 from evenhand.annotate.label_aggregation import read_annotations
-from evenhand.annotate.label_set import RatingFileColumns, read_label_set, read_labels
+from evenhand.annotate.label_set import read_label_set, read_labels
 from evenhand.annotate.study import read_study
 from evenhand.store.cache import ContentCache
 from evenhand.store.run import Run
@@ -162,7 +162,7 @@ def _study_labels(path: Path) -> object:
 
 
 def _collected(path: Path) -> object:
-    return read_label_set(path, RatingFileColumns())
+    return read_label_set(path)
 
 
 def _cached(path: Path) -> object:

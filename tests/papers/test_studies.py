@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
-from evenhand.annotate.database import Database
+from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
 from evenhand.core.errors import InputError
 from evenhand.papers.bold import human_validation
 from evenhand.papers.political.tables import read_reader_answers, table_6

@@ -298,8 +298,7 @@ def samples() -> list[str]:
 
 def answer_study() -> None:
     """Two people answer every text, and disagree on every third one."""
-    from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
-    from evenhand.annotate.database import Database
+    from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
     from evenhand.annotate.study import read_study
 
     program.run("annotate", "invite", "study", "--people", "3", cwd=WORK)

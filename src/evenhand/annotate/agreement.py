@@ -1,4 +1,8 @@
-"""``agreement``: inter-annotator agreement, each annotator's deviations, and one label per text."""
+"""``agreement`` and ``ratings``: how well annotators agree, and how they rate several methods.
+
+Agreement has each annotator's deviations and one label per text; methods are compared with a baseline over
+the same people.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import numpy as np
 import polars as pl
 
-from evenhand.annotate.label_mapping import UNORDERED
-from evenhand.annotate.label_set import LabelSet, RatingFileColumns, read_label_set, require_known
-from evenhand.annotate.options import AgreementOptions, RatingSource
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run
+from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
+from evenhand.annotate.options import AgreementOptions, ConsensusMethod, MethodRatingOptions
+from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob, finish_run
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.core.options import checks_options, split_names
+from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Estimate
+from evenhand.run_options import Recording
 from evenhand.stats.agreement_coefficients import (
     annotator_figures,
     find_dissents,
@@ -29,6 +33,7 @@ from evenhand.stats.agreement_coefficients import (
     pair_figures,
     pairwise_spearman,
 )
+from evenhand.stats.bootstrap import ResamplingOptions
 from evenhand.stats.consensus import (
     TOO_FEW,
     Consensus,
@@ -37,83 +42,19 @@ from evenhand.stats.consensus import (
     dawid_skene,
     majority_vote,
 )
+from evenhand.stats.corrections import benjamini_hochberg
+from evenhand.stats.hypothesis_tests import MethodRating, compare_methods
 from evenhand.stats.label_scales import LabelScale, RatingCodes, number_or_none
 from evenhand.store.run import Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
-from evenhand.store.schemas import EVERY_SCHEMA
+from evenhand.store.schemas import EVERY_SCHEMA, METHODS
 
-COMMAND = "agreement"
-METHODS = ("majority", "dawid-skene")
+COMMAND, RATINGS = "agreement", "ratings"
+BASELINES = ("baseline", "vanilla")
+"""Default names of the baseline method."""
 TABLES = ("agreement", "annotators", "annotator_pairs", "items", "dissents", "errors")
 RESAMPLES = 2_000
 Row = dict[str, object]
-
-
-class ResamplingOptions(TypedDict):
-    """Bootstrap settings of confidence intervals."""
-
-    rng: int
-    resamples: int
-    level: float
-
-
-@dataclass(frozen=True, slots=True)
-class LabelJob:
-    """A run over human labels that were read and checked."""
-
-    title: str
-    lines: tuple[str, ...]
-    """Lines of the plan after those of the questions."""
-    labels: LabelSet
-    identity: Mapping[str, Json]
-    folder: Path
-    command: str
-    fresh: bool
-    compute: Callable[[RunFolder, Progress], None]
-    """Writes the tables."""
-    finish: Callable[[Run], object] | None = None
-    """Called with the finished run."""
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        lines = (*describe_questions(self.labels), *self.lines, f"folder   {self.folder}")
-        return RunPlan(self.title, lines)
-
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Write the tables and the report."""
-        warnings = list(self.labels.notes)
-        with RunFolder(self.folder, identity=self.identity, fresh=self.fresh) as folder:
-            folder.manifest.update(
-                command=self.command, name=self.labels.name, execution={}, warnings=warnings, ended=None
-            )
-            self.compute(folder, progress)
-            run = finish_run(folder, ("html", "json", "md"))
-        if self.finish:
-            self.finish(run)
-        return run
-
-
-def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[str, Json]:
-    """The inputs and settings that identify a run over human labels."""
-    return {
-        "command": command,
-        "inputs": {"file": labels.source.name, "digest": labels.digest},
-        "questions": [question.name for question in labels.questions],
-        "scales": {question.name: dict(question.places) for question in labels.questions},
-        "consensus": asdict(rule),
-    }
-
-
-def write_tables(folder: RunFolder, tables: Mapping[str, pl.DataFrame], record: dict[str, Json]) -> None:
-    """Write the tables and record how many rows each has."""
-    for name, table in tables.items():
-        folder.write(name, table)
-        record[name] = table.height
-
-
-def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
-    """The tables of a run over human labels, by name."""
-    return {name: pl.DataFrame(part, schema=dict(EVERY_SCHEMA[name])) for name, part in rows.items()}
 
 
 @checks_options
@@ -130,10 +71,10 @@ def agreement(
 
 
 @checks_options
-def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob:
+def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> PreparedJob[Run]:
     """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
     rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
-    labels = read_source(source, options)
+    labels = read_label_set(source, options)
     check_overlap(labels)
     level, seed = options["level"], options["seed"]
     how: ResamplingOptions = {"rng": seed, "resamples": RESAMPLES, "level": level}
@@ -146,64 +87,27 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> LabelJob
                     rows[name] += [{"question": question.name, **row} for row in part]
             write_tables(folder, build_tables(rows), record)
 
-    identity = label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level}
-    return LabelJob(
+    return label_job(
+        labels,
+        options,
+        label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level},
+        compute,
         title=f"agreement of {labels.name}",
+        name=labels.name,
+        command=f"evenhand annotate agreement {source}",
         lines=(f"label    {rule.describe()}",),
-        labels=labels,
-        identity=identity,
-        folder=Path(options["out"] or default_folder(COMMAND, labels.name, identity)),
-        command=options["command"] or f"evenhand annotate agreement {source}",
-        fresh=options["fresh"],
-        compute=compute,
     )
-
-
-def read_source(source: Path | str, options: RatingSource, *, cluster: str | None = None) -> LabelSet:
-    """Read the ratings of a study or file."""
-    columns = RatingFileColumns(
-        item=options["item"],
-        text=options["text"],
-        annotator=options["annotator"],
-        labels=split_names(options["label"]) or (),
-        cluster=cluster,
-        scale=split_names(options["scale"]) or (),
-    )
-    labels = read_label_set(source, columns, database=options["database"])
-    return labels.select_questions(split_names(options["question"]))
-
-
-def describe_questions(labels: LabelSet) -> list[str]:
-    """One line per question: ratings, texts, people, and the scale."""
-    lines = []
-    for question in labels.questions:
-        rows = labels.of(question.name)
-        lines.append(
-            f"{question.name:<8} {rows.height:,} ratings of {rows['item_id'].n_unique():,} texts by "
-            f"{rows['annotator'].n_unique():,} people: {', '.join(question.labels)}"
-        )
-    return [*lines, *(f"note     {note}" for note in labels.notes)]
 
 
 @dataclass(frozen=True, slots=True)
 class ConsensusRule:
-    """How several labels of a text become one; invalid settings raise an error."""
+    """How several labels of a text become one."""
 
-    method: str = "majority"
-    """One of ``METHODS``."""
+    method: ConsensusMethod = "majority"
     agreement: float = 0.5
     """Minimum share of ratings, or probability, of a label; a majority always needs more than half."""
     least: int = 1
     """Minimum number of ratings per item."""
-
-    def __post_init__(self) -> None:
-        require_known([self.method], METHODS, "--consensus", fix="name one of these")
-        if not 0 <= self.agreement <= 1 or self.least < 1:
-            raise InputError(
-                f"--agreement {self.agreement:g} of {self.least} ratings or more",
-                expected="a share from 0 to 1, and 1 rating or more",
-                fix="try --agreement 0.66 --least 3",
-            )
 
     def apply(self, ratings: RatingCodes) -> tuple[Consensus, DawidSkene | None]:
         """The consensus, and the fitted model if the method has one."""
@@ -225,6 +129,89 @@ class ConsensusRule:
         return f"the label of more than half{share} of the annotators{least}"
 
 
+def label_job(  # noqa: PLR0913 (the parts of a run)
+    labels: LabelSet,
+    options: Recording,
+    identity: Mapping[str, Json],
+    compute: Callable[[RunFolder, Progress], None],
+    *,
+    title: str,
+    name: str,
+    command: str,
+    lines: Sequence[str],
+    finish: Callable[[Run], object] | None = None,
+) -> PreparedJob[Run]:
+    """A run over human labels, of which ``compute`` writes the tables; ``finish`` gets the finished run.
+
+    ``name`` is part of the default folder, ``command`` the command to record if the options have none, and
+    ``lines`` those of the plan after the questions.
+    """
+    path = Path(options["out"] or default_folder(str(identity["command"]), name, identity))
+
+    def work(progress: Progress) -> Run:
+        with RunFolder(path, identity=identity, fresh=options["fresh"]) as folder:
+            folder.manifest.update(
+                command=options["command"] or command,
+                name=labels.name,
+                execution={},
+                warnings=list(labels.notes),
+                ended=None,
+            )
+            compute(folder, progress)
+            run = finish_run(folder, ("html", "json", "md"))
+        if finish:
+            finish(run)
+        return run
+
+    return PreparedJob(title, (*describe_questions(labels), *lines, f"folder   {path}"), work)
+
+
+def describe_questions(labels: LabelSet) -> list[str]:
+    """One line per question: ratings, texts, people, and the scale."""
+    lines = []
+    for question in labels.questions:
+        rows = labels.of(question.name)
+        lines.append(
+            f"{question.name:<8} {rows.height:,} ratings of {rows['item_id'].n_unique():,} texts by "
+            f"{rows['annotator'].n_unique():,} people: {', '.join(question.labels)}"
+        )
+    return [*lines, *(f"note     {note}" for note in labels.notes)]
+
+
+def write_tables(folder: RunFolder, tables: Mapping[str, pl.DataFrame], record: dict[str, Json]) -> None:
+    """Write the tables and record how many rows each has."""
+    for name, table in tables.items():
+        folder.write(name, table)
+        record[name] = table.height
+
+
+def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
+    """The tables of a run over human labels, by name."""
+    return {name: pl.DataFrame(part, schema=dict(EVERY_SCHEMA[name])) for name, part in rows.items()}
+
+
+def flatten_estimates(fields: Mapping[str, object]) -> Row:
+    """A row of these fields; each estimate becomes four columns that begin with its name."""
+    row: Row = {}
+    for name, value in fields.items():
+        row[name] = value
+        if isinstance(value, Estimate):
+            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            row[f"{name}_null"] = value.null_reason
+    return row
+
+
+def label_identity(command: str, labels: LabelSet, rule: ConsensusRule) -> dict[str, Json]:
+    """The inputs and settings that identify a run over human labels."""
+    return {
+        "command": command,
+        "inputs": {"file": labels.source.name, "digest": labels.digest},
+        "questions": [question.name for question in labels.questions],
+        "scales": {question.name: dict(question.places) for question in labels.questions},
+        "consensus": asdict(rule),
+    }
+
+
 def check_overlap(labels: LabelSet) -> None:
     """Raise an error if no two people rated the same text."""
     rows = labels.rows.filter(~pl.col("is_check"))
@@ -237,17 +224,6 @@ def check_overlap(labels: LabelSet) -> None:
             expected="at least two annotators per text, preferably three",
             fix="collect more ratings, or name the column of the annotators with --annotator",
         )
-
-
-def flatten_estimates(fields: Mapping[str, object]) -> Row:
-    """A row of these fields; each estimate becomes four columns that begin with its name."""
-    row: Row = {}
-    for name, value in fields.items():
-        row[name] = value
-        if isinstance(value, Estimate):
-            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-            row[f"{name}_null"] = value.null_reason
-    return row
 
 
 def _question_tables(
@@ -337,13 +313,100 @@ def _ordered_only(ratings: RatingCodes, question: LabelScale) -> RatingCodes | N
 
 
 def _items(ratings: RatingCodes, consensus: Consensus, texts: Mapping[str, str]) -> list[Row]:
-    decided = zip(consensus.labels, consensus.shares, consensus.reasons, strict=True)
-    label_of = dict(zip(ratings.items, decided, strict=True))
+    decided = zip(ratings.items, consensus.labels, consensus.shares, consensus.reasons, strict=True)
+    labels = {item: dict(zip(("label", "share", "null_reason"), own, strict=True)) for item, *own in decided}
     rows: list[Row] = []
     for row in item_figures(ratings):
-        label, share, reason = label_of[row.item]
         counts = zip(ratings.labels, row.counts, strict=True)
-        counted = ", ".join(f"{label} {count}" for label, count in counts if count)
-        own = {"item_id": row.item, "text": texts[row.item], "said": counted, "label": label, "share": share}
-        rows.append({**row._asdict(), **own, "null_reason": reason})
+        said = ", ".join(f"{label} {count}" for label, count in counts if count)
+        own = {"item_id": row.item, "text": texts[row.item], "said": said}
+        rows.append({**row._asdict(), **own, **labels[row.item]})
     return rows
+
+
+@checks_options
+def ratings(
+    source: Path | str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[MethodRatingOptions]
+) -> Run:
+    """Compute every method's mean and paired t test; arguments are those of ``evenhand annotate ratings``.
+
+    ``source`` is a study whose texts have methods, or a table with a column ``method``. A participant's
+    ratings of one method are averaged before they are compared (Liu et al. 2021, Table 6).
+    """
+    return prepare_ratings(source, **options).run(progress)
+
+
+@checks_options
+def prepare_ratings(source: Path | str, **options: Unpack[MethodRatingOptions]) -> PreparedJob[Run]:
+    """Read and check the ratings, so that ``plan`` can be shown before ``run``."""
+    labels, level = read_label_set(source, options), options["level"]
+    methods = labels.rows["method"].drop_nulls().unique(maintain_order=True).to_list()
+    if len(methods) < 2:
+        raise InputError(
+            f"{labels.source} has texts of {len(methods)} methods",
+            expected="texts of at least two methods, in a column `method`",
+            fix="create the study from texts of several models or mitigations",
+        )
+    baseline = options["baseline"] or next((name for name in BASELINES if name in methods), methods[0])
+    require_known([baseline], methods, "no text has the method", fix="name one with --baseline")
+
+    def compute(folder: RunFolder, progress: Progress) -> None:
+        with run_stage(folder, RATINGS) as record, progress.step("comparing methods", None):
+            table = method_table(labels, baseline=baseline, level=level)
+            folder.write("methods", table)
+            record["items"] = table.height
+
+    return label_job(
+        labels,
+        options,
+        label_identity(RATINGS, labels, ConsensusRule()) | {"baseline": baseline, "level": level},
+        compute,
+        title=f"ratings of {labels.name}",
+        name=labels.name,
+        command=f"evenhand annotate ratings {source}",
+        lines=(f"methods  {', '.join(methods)}; against {baseline}",),
+    )
+
+
+def method_table(labels: LabelSet, *, baseline: str, level: float = 0.95) -> pl.DataFrame:
+    """The mean and paired difference from the baseline, for every question on a scale and every method.
+
+    p-values are corrected over all questions and methods (Benjamini and Hochberg). Raises an error if no
+    question has an ordinal scale.
+    """
+    rows: list[Row] = []
+    for question in labels.questions:
+        if question.is_ordered:
+            answers = labels.of(question.name).drop_nulls(["method", "code"])
+            columns = (answers[name].to_list() for name in ("annotator", "method", "code"))
+            of_methods = compare_methods(*columns, baseline=baseline, level=level)
+            rows += [{"question": question.name, "baseline": baseline, **_row(one)} for one in of_methods]
+    if not rows:
+        raise InputError(
+            f"{labels.source} has no question with ordered answers",
+            expected="answers such as 1 to 7",
+            fix="give their order, lowest first, with --scale",
+        )
+    table = pl.DataFrame(rows, schema=dict(METHODS))
+    return table.with_columns(
+        p_adjusted=pl.Series(benjamini_hochberg(table["p"].to_list()), dtype=pl.Float64)
+    )
+
+
+def _row(rating: MethodRating) -> Row:
+    mean, gap = rating.mean, rating.difference
+    row: Row = {"method": rating.method, "mean": mean.value, "low": mean.low, "high": mean.high}
+    row |= {"participants": mean.n, "ratings": rating.ratings, "null_reason": mean.null_reason}
+    if gap:
+        row |= {
+            "difference": gap.estimate,
+            "difference_low": gap.low,
+            "difference_high": gap.high,
+            "t": gap.estimate / gap.se if gap.estimate is not None and gap.se else None,
+            "df": gap.df,
+            "p": gap.p,
+            "paired": gap.n_clusters,
+            "method_of_test": gap.method,
+            "null_reason": gap.null_reason or mean.null_reason,
+        }
+    return row

@@ -1,29 +1,150 @@
-"""The annotation workflow without HTTP: assigning pages, saving answers, choosing the next page."""
+"""The annotation workflow without HTTP: assigning items, saving answers, choosing the next page.
+
+Every item gets the required number of annotators, and nobody sees one twice. Nothing is planned ahead, so
+people who never show up leave no gap: each page is filled on request. Items that have some but not all
+answers come first (a study that stops early then has many complete items, not only incomplete ones); ties
+follow an order fixed by the seed. The same requests at the same times always give the same assignment.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, count
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from evenhand.annotate.answer_log import SubmittedAnswer, is_given, latest_answers, utc_now
-from evenhand.annotate.assignment import ItemAssigner, ItemPage
-from evenhand.annotate.database import Database, answers, claims
-from evenhand.annotate.participants import Person
+from evenhand.annotate.database import (
+    Database,
+    Person,
+    SubmittedAnswer,
+    answers,
+    claims,
+    is_given,
+    latest_answers,
+    read_links,
+    utc_now,
+)
 from evenhand.annotate.study import Study
 from evenhand.core.errors import InputError
+from evenhand.core.seeds import make_generator
+
+ItemPage = tuple[str, ...]
+"""The ids of the items on one page."""
 
 
-class ShownText(NamedTuple):
-    """An item as the annotator sees it."""
+class ItemAssigner:
+    """The assignment rules of one study.
 
-    prompt: str
-    """The underlined prompt; empty in layouts that do not underline it."""
-    rest: str
+    Units are assigned as a whole (an item, or all texts of a prompt), in an order drawn by seed.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.settings, self.terms = study.settings, study.task.task
+        table = study.items().sort("item_id")
+        rows = table.filter(~table["is_check"]).select("item_id", "method", "pair").iter_rows()
+        parts = [(item, method or "", pair or item) for item, method, pair in rows]
+        self.methods = {item: method for item, method, _ in parts}
+        self.pairs = {item: pair for item, _, pair in parts}
+        self.checks = tuple(table.filter(table["is_check"])["item_id"])
+        ids, units = list(self.pairs), defaultdict[str, list[str]](list)
+        for place in make_generator(self.settings.seed, "assignment").permutation(len(ids)).tolist():
+            item = ids[place]
+            units[self.pairs[item] if self.terms.layout == "side-by-side" else item].append(item)
+        self.units = [tuple(unit) for unit in units.values()]
+
+    def next_pages(self, *, person: int, held: Sequence[str], load: Mapping[str, int]) -> list[ItemPage]:
+        """The next pages for a person who has finished theirs; empty if nothing is left for them.
+
+        Args:
+            person: The number of the invitation.
+            held: The items they were assigned before, in order.
+            load: For each item, the number of people who answered it or hold an unexpired claim.
+        """
+        units = self._share(set(held), load, self._room(held))
+        if not units:
+            return []
+        rng = make_generator(self.settings.seed, "order", person, len(held))
+        # Each person has their own order of units and of the texts inside them.
+        units = [units[place] for place in rng.permutation(len(units)).tolist()]
+        units = [tuple(unit[place] for place in rng.permutation(len(unit)).tolist()) for unit in units]
+        pages = self._with_checks(units, person, held)
+        # The list layout joins units into one page and drops those that no longer fit.
+        return [tuple(chain(*pages))[: self.terms.page]] if self.terms.layout == "list" else pages
+
+    def count_remaining(self, *, held: Collection[str], load: Mapping[str, int]) -> int:
+        """The number of items that could still be assigned to a person."""
+        room = self._room(held)
+        if self.terms.per_method:
+            return sum(len(unit) for unit in self._share(set(held), load, room))
+        free = sum(len(unit) for unit in self._open_units(set(held), load))
+        return free if room is None else min(free, room)
+
+    def select_wanted(self, items: Collection[str], *, load: Mapping[str, int]) -> set[str]:
+        """The items that still need answers, plus the checks among them if there are any such items."""
+        needed = self.settings.annotators
+        lacking = (unit for unit in self.units if min(load.get(item, 0) for item in unit) < needed)
+        chosen = {item for unit in lacking for item in unit} & set(items)
+        return chosen | (set(self.checks) & set(items)) if chosen else set()
+
+    def _room(self, held: Collection[str]) -> int | None:
+        most = self.terms.per_person
+        return max(0, most - len(set(held) - set(self.checks))) if most else None
+
+    def _share(self, held: set[str], load: Mapping[str, int], room: int | None) -> list[ItemPage]:
+        """The units to assign at once: one page, or a person's whole share if the task sets one."""
+        units, page = self._open_units(held, load), self.terms.page
+        if self.terms.layout == "side-by-side":
+            size = max((len(unit) for unit in units), default=1)
+            # A prompt with more texts than a person's share is still assigned whole.
+            return units[: 1 if room is None else max(room // size, not held)]
+        if self.terms.per_method:
+            return self._by_method(units, held)
+        return units[: page if room is None else min(page, room)]
+
+    def _open_units(self, held: set[str], load: Mapping[str, int]) -> list[ItemPage]:
+        """Units that still need answers and contain nothing this person has seen; started ones first."""
+        needed = self.settings.annotators
+        busy = {unit: min(load.get(item, 0) for item in unit) for unit in self.units}
+        free = [unit for unit in self.units if busy[unit] < needed and held.isdisjoint(unit)]
+        # The sort is stable, so ties keep the drawn order.
+        return sorted(free, key=lambda unit: -busy[unit])
+
+    def _by_method(self, units: Sequence[ItemPage], held: Collection[str]) -> list[ItemPage]:
+        """A person's share of texts per method, each from a different prompt as far as possible."""
+        own = [item for item in held if item in self.methods]
+        counts, read_pairs = Counter(self.methods[item] for item in own), {self.pairs[item] for item in own}
+        chosen: list[ItemPage] = []
+        for method in sorted(set(self.methods.values())):
+            free = [unit for unit in units if self.methods[unit[0]] == method]
+            for _ in range(min(len(free), self.terms.per_method - counts[method])):
+                # The first unit of an unread prompt, else the first unit.
+                unit = min(free, key=lambda unit: self.pairs[unit[0]] in read_pairs)
+                free.remove(unit)
+                read_pairs.add(self.pairs[unit[0]])
+                chosen.append(unit)
+        return chosen
+
+    def _with_checks(self, units: Sequence[ItemPage], person: int, held: Sequence[str]) -> list[ItemPage]:
+        """The units with attention checks inserted, one in every ``check_every`` texts."""
+        every = self.terms.check_every if self.checks else 0
+        seed = self.settings.seed
+        order = make_generator(seed, "checks", person).permutation(len(self.checks)).tolist()
+        unseen = [self.checks[place] for place in order if self.checks[place] not in held]
+        checks_shown, place = len(self.checks) - len(unseen), len(held)
+        mixed: list[ItemPage] = []
+        for unit in [*units, ()]:
+            if every and unseen:
+                offset = int(make_generator(seed, "check", person, checks_shown).integers(every))
+                if place >= checks_shown * every + offset:
+                    mixed.append((unseen.pop(0),))
+                    checks_shown, place = checks_shown + 1, place + 1
+            if unit:
+                mixed.append(unit)
+                place += len(unit)
+        return mixed
 
 
 class ItemCard(NamedTuple):
@@ -31,7 +152,10 @@ class ItemCard(NamedTuple):
 
     item_id: str
     number: int
-    text: ShownText
+    prompt: str
+    """The underlined prompt; empty in layouts that do not underline it."""
+    rest: str
+    """The text after the underlined prompt."""
     answers: Mapping[str, str]
     """Labels by question."""
 
@@ -71,6 +195,8 @@ class StudyProgress(NamedTuple):
     begun: int
     """Items with at least one answer, including the finished ones."""
     answers: int
+    links: int
+    """Number of people with a link."""
 
 
 class PageClaims(NamedTuple):
@@ -98,15 +224,15 @@ class PageClaims(NamedTuple):
         return next(unfinished, None)
 
 
-def split_texts(study: Study) -> dict[str, ShownText]:
-    """The text shown for each item; the prompt is separate if the layout underlines it."""
+def split_texts(study: Study) -> dict[str, tuple[str, str]]:
+    """The prompt that is underlined, if any, and the rest of the text of each item."""
     underlined = study.task.task.layout != "list"
     shown = {}
     for item, text, prompt in study.items().select("item_id", "text", "prompt").iter_rows():
         # A damaged file may contain items without a text.
         whole = text or ""
         beginning = prompt if underlined and prompt and whole.startswith(prompt) else ""
-        shown[item] = ShownText(beginning, whole.removeprefix(beginning))
+        shown[item] = (beginning, whole.removeprefix(beginning))
     return shown
 
 
@@ -116,8 +242,10 @@ class AnnotationService:
     def __init__(self, db: Database) -> None:
         self.db = db
         self.study = db.study
-        self.assigner = ItemAssigner.of(db.study)
+        self.assigner = ItemAssigner(db.study)
         self.texts = split_texts(db.study)
+        self.hold = timedelta(hours=db.study.settings.hold_hours)
+        """After this time unanswered claims have expired and go to somebody else."""
 
     def read_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
         """The items assigned to a person."""
@@ -176,7 +304,7 @@ class AnnotationService:
             labels[answer.item_id][answer.question] = answer.label
         before = sum(map(len, pages[:number]))
         cards = tuple(
-            ItemCard(item, place, self.texts[item], labels[item])
+            ItemCard(item, place, *self.texts[item], labels[item])
             for place, item in enumerate(pages[number], start=before + 1)
         )
         held = [item for page in pages for item in page]
@@ -189,18 +317,18 @@ class AnnotationService:
         """The state of a person who has answered everything."""
         pages = self.read_claims(person.annotator).pages
         held = {item for page in pages for item in page}
-        own = sum(item.id in held for item in self.assigner.items)
+        own = len(held & self.assigner.pairs.keys())
         load, share = self.db.read(self._load), self.study.task.task.per_person
         needed = self.study.settings.annotators
-        unfinished = {item.id for item in self.assigner.items if load.get(item.id, 0) < needed} - held
+        unfinished = {item for item in self.assigner.pairs if load.get(item, 0) < needed} - held
         return CompletionState(len(held), len(pages), bool(unfinished) and not (share and own >= share))
 
     def count_progress(self) -> StudyProgress:
         """The progress of the study; attention checks are not counted."""
         load, needed = self.db.read(self._load), self.study.settings.annotators
-        counts = [load[item.id] for item in self.assigner.items if item.id in load]
-        finished = sum(number >= needed for number in counts)
-        return StudyProgress(len(self.assigner.items), finished, len(counts), sum(counts))
+        counts = [load[item] for item in self.assigner.pairs if item in load]
+        finished, links = sum(number >= needed for number in counts), len(read_links(self.db))
+        return StudyProgress(len(self.assigner.pairs), finished, len(counts), sum(counts), links)
 
     def parse(self, fields: Mapping[str, str]) -> list[SubmittedAnswer]:
         """Parse the answers of a form: ``a.ITEM.QUESTION`` = label; empty if the answer was withdrawn."""
@@ -226,8 +354,7 @@ class AnnotationService:
         query = sa.select(*columns).where(self.db.own(claims, annotator)).order_by(claims.c.position)
         held = connection.execute(query).all()
         done = {str(item) for _, item in connection.execute(self._select_finished(annotator))}
-        since = self._hold_expiry(at)
-        expired = {item for item, _, handed in held if item not in done and handed <= since}
+        expired = {item for item, _, handed in held if item not in done and handed <= at - self.hold}
         return PageClaims({item: page for item, page, _ in held}, done, expired)
 
     def _renew_hold(self, connection: sa.Connection, annotator: str, at: datetime) -> PageClaims:
@@ -241,10 +368,6 @@ class AnnotationService:
         connection.execute(sa.update(claims).where(is_renewed).values(at=at))
         return self._select_claims(connection, annotator, at)
 
-    def _hold_expiry(self, at: datetime) -> datetime:
-        """The time before which unanswered claims have expired and go to somebody else."""
-        return at - timedelta(hours=self.study.settings.hold_hours)
-
     def _select_finished(self, annotator: str | None = None) -> sa.Select[str, str]:
         """Select the (annotator, item) pairs with every question answered."""
         pair = (answers.c.annotator, answers.c.item_id)
@@ -254,7 +377,7 @@ class AnnotationService:
     def _load(self, connection: sa.Connection, at: datetime | None = None) -> dict[str, int]:
         """The number of people per item who answered it or, given a time, still hold it then."""
         finished = self._select_finished()
-        is_held = sa.and_(self.db.own(claims), claims.c.at > self._hold_expiry(at)) if at else sa.false()
+        is_held = sa.and_(self.db.own(claims), claims.c.at > at - self.hold) if at else sa.false()
         held = sa.select(claims.c.annotator, claims.c.item_id).where(is_held)
         both = finished.union(held).subquery()
         query = sa.select(both.c.item_id, sa.func.count()).group_by(both.c.item_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Unpack
@@ -11,15 +11,9 @@ from typing import Final, Literal, NamedTuple, Unpack
 import polars as pl
 
 from evenhand.annotate.agreement import check_overlap, describe_questions
-from evenhand.annotate.label_set import (
-    LabelSet,
-    RatingFileColumns,
-    encode_ratings,
-    read_ratings,
-    require_known,
-)
-from evenhand.annotate.options import AggregateOptions
-from evenhand.audits.run_setup import RunPlan
+from evenhand.annotate.label_set import LabelSet, encode_ratings, read_ratings, require_known
+from evenhand.annotate.options import AggregateOptions, RatingColumns
+from evenhand.audits.run_setup import PreparedJob
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.records import Estimate
@@ -66,27 +60,22 @@ class AggregatedQuestion(NamedTuple):
 
 
 def read_annotations(
-    path: Path,
-    question: QuestionName,
-    *,
-    label: str | None = None,
-    item: str = "id",
-    text: str = "text",
-    annotator: str = "annotator",
+    path: Path, question: QuestionName, columns: Mapping[str, str] | None = None
 ) -> LabelSet:
-    """Read a table of ratings with one row per text and person; ``label`` defaults to the question.
+    """Read a table of ratings with one row per text and person.
 
-    Raises an error for an unknown category, two different ratings of a text by one person, an item with two
-    texts, and a table in which no text has two ratings.
+    ``columns`` names those of ``item``, ``text``, ``annotator`` and ``label``, by default id, text,
+    annotator and the question. Raises an error for an unknown category, two different ratings of a text by
+    one person, an item with two texts, and a table in which no text has two ratings.
     """
-    column = label or question
-    table = read_table(path, {"--item": item, "--text": text, "--annotator": annotator, "--label": column})
+    named = {"item": "id", "text": "text", "annotator": "annotator", "label": question, **(columns or {})}
+    table = read_table(path, {f"--{option}": column for option, column in named.items()})
     # Our own tables escape spreadsheet formulas.
-    table = unguard_table(table.select([*dict.fromkeys((item, text, annotator, column))]))
+    table = unguard_table(table.select([*dict.fromkeys(named.values())])).rename({named["label"]: question})
     places = {category: POLARITY.places[category] for category in CATEGORIES[question]}
+    roles: RatingColumns = {"item": named["item"], "text": named["text"], "annotator": named["annotator"]}
     scale = LabelScale(question, places, _ALIASES)
-    columns = RatingFileColumns(item, text, annotator, labels=(question,), scale=scale)
-    labels = read_ratings(table.rename({column: question}), columns, path)
+    labels = read_ratings(table, path, {**roles, "label": question}, scale=scale)
     check_overlap(labels)
     return labels
 
@@ -165,51 +154,6 @@ class AggregatedLabels:
         return [*lines, f"tables: {self.folder}"]
 
 
-@dataclass(frozen=True, slots=True)
-class AggregationJob:
-    """Annotations that were read and checked."""
-
-    source: str
-    questions: tuple[LabelSet, ...]
-    seed: int
-    out: Path
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        lines = [line for labels in self.questions for line in describe_questions(replace(labels, notes=()))]
-        return RunPlan(f"settle {self.source}", (*lines, f"folder   {self.out}"))
-
-    def notes(self) -> list[str]:
-        """Warnings about the table: rows left out, texts without the mask."""
-        notes: list[str] = []
-        for labels in self.questions:
-            texts = labels.texts().values()
-            notes += labels.notes
-            if unmasked := sum(MASK not in text for text in texts):
-                notes.append(
-                    f"{unmasked:,} of {len(texts):,} texts have no XYZ: annotators saw the demographic"
-                )
-        return list(dict.fromkeys(notes))
-
-    def run(self) -> AggregatedLabels:
-        """Aggregate and split the labels, and write the files."""
-        agreement = [row for labels in self.questions for row in estimate_agreement(labels, seed=self.seed)]
-        aggregated, sizes, undivided = {}, {}, {}
-        for labels in self.questions:
-            question = labels.questions[0].name
-            one = aggregated[question] = aggregate_labels(labels)
-            try:
-                parts = divide_parts(one.table, seed=self.seed)
-            except InputError as error:
-                # Agreement and labels are useful even if there is too little to train on.
-                parts, undivided[question] = {"all": one.table}, error.problem
-            for part, table in parts.items():
-                write_text(self.out / f"{question}_{part}.csv", spreadsheet_csv(table))
-            sizes[question] = {part: table.height for part, table in parts.items()}
-        write_text(self.out / "agreement.csv", spreadsheet_csv(_agreement_table(agreement)))
-        return AggregatedLabels(self.out, tuple(agreement), aggregated, sizes, undivided)
-
-
 @checks_options
 def settle_labels(file: Path | str, **options: Unpack[AggregateOptions]) -> AggregatedLabels:
     """Aggregate a table with one row per text and annotator; arguments are those of ``annotate settle``.
@@ -222,7 +166,7 @@ def settle_labels(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggr
 
 
 @checks_options
-def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> AggregationJob:
+def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> PreparedJob[AggregatedLabels]:
     """Read and check the annotations, so that ``plan`` can be shown before ``run``."""
     path, requested = Path(file), options["question"]
     require_known(requested or (), QUESTIONS, "--question", fix="name one of these")
@@ -234,27 +178,47 @@ def prepare(file: Path | str, **options: Unpack[AggregateOptions]) -> Aggregatio
             expected=f"a column {' or '.join(QUESTIONS)}",
             fix="name the question and its column with --question and --label",
         )
-    item, text, annotator = options["item"], options["text"], options["annotator"]
-    annotations = tuple(
-        read_annotations(path, question, label=options["label"], item=item, text=text, annotator=annotator)
+    roles = {"item": options["item"], "text": options["text"], "annotator": options["annotator"]}
+    annotations = [
+        read_annotations(path, question, {**roles, "label": options["label"] or question})
         for question in questions
-    )
-    return AggregationJob(path.name, annotations, options["seed"], Path(options["out"]))
-
-
-def _agreement_table(rows: list[AgreementEstimate]) -> pl.DataFrame:
-    cells = [
-        {
-            "question": row.question,
-            "categories": row.categories,
-            "statistic": row.statistic,
-            **asdict(row.estimate),
-        }
-        for row in rows
     ]
+    lines, notes, out = list[str](), list[str](), Path(options["out"])
+    for labels in annotations:
+        lines += describe_questions(replace(labels, notes=()))
+        notes += labels.notes
+        texts = labels.texts().values()
+        if unmasked := sum(MASK not in text for text in texts):
+            notes.append(f"{unmasked:,} of {len(texts):,} texts have no XYZ: annotators saw the demographic")
+    return PreparedJob(
+        f"settle {path.name}",
+        (*lines, f"folder   {out}"),
+        lambda _: _settle(annotations, options["seed"], out),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _settle(questions: Sequence[LabelSet], seed: int, folder: Path) -> AggregatedLabels:
+    """Aggregate and split the labels, and write the files."""
+    agreement = [row for labels in questions for row in estimate_agreement(labels, seed=seed)]
+    aggregated, sizes, undivided = {}, {}, {}
+    for labels in questions:
+        question = labels.questions[0].name
+        one = aggregated[question] = aggregate_labels(labels)
+        try:
+            parts = divide_parts(one.table, seed=seed)
+        except InputError as error:
+            # Agreement and labels are useful even if there is too little to train on.
+            parts, undivided[question] = {"all": one.table}, error.problem
+        for part, table in parts.items():
+            write_text(folder / f"{question}_{part}.csv", spreadsheet_csv(table))
+        sizes[question] = {part: table.height for part, table in parts.items()}
+    cells = [{**row._asdict(), "estimate": None, **asdict(row.estimate)} for row in agreement]
     names = {"n": "ratings", "n_clusters": "texts", "n_null": "texts_left_out"}
     order = ("question", "categories", "statistic", "value", "low", "high", *names.values(), "null_reason")
-    return pl.DataFrame(cells, infer_schema_length=None).rename(names).select(order)
+    table = pl.DataFrame(cells, infer_schema_length=None).rename(names).select(order)
+    write_text(folder / "agreement.csv", spreadsheet_csv(table))
+    return AggregatedLabels(folder, tuple(agreement), aggregated, sizes, undivided)
 
 
 def _format_estimate(estimate: Estimate) -> str:

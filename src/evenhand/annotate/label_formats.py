@@ -9,23 +9,23 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple, Unpack
+from typing import Final, Unpack
 from uuid import NAMESPACE_URL, UUID, uuid5
 from xml.sax.saxutils import quoteattr
 
 import polars as pl
 
-from evenhand.annotate.agreement import describe_questions, read_source
-from evenhand.annotate.label_set import LabelSet, require_known
+from evenhand.annotate.agreement import describe_questions
+from evenhand.annotate.label_set import LabelSet, read_label_set
 from evenhand.annotate.options import ExportOptions, ImportOptions
-from evenhand.audits.run_setup import RunPlan
+from evenhand.audits.run_setup import PreparedJob
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.core.regular_files import read_text
+from evenhand.report.manifest import read_mapping, read_objects, read_value
 from evenhand.stats.label_scales import number_or_none
 from evenhand.store.atomic_writes import write_text
 from evenhand.store.table_files import spreadsheet_csv, to_cell
@@ -36,30 +36,6 @@ TEXT: Final = "text"
 _PEOPLE: Final = "evenhand_annotators"
 """Metadata key of a record: user ids mapped to annotators, as JSON."""
 Object = Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelExchangeJob:
-    """Answers that were read and checked, with the output file and format."""
-
-    verb: str
-    labels: LabelSet
-    format: str
-    out: Path
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        lines = (*describe_questions(self.labels), f"writes   {self.out} ({self.format})")
-        return RunPlan(f"{self.verb} {self.labels.name}", lines)
-
-    def run(self) -> list[Path]:
-        """Write the answers, plus the labelling configuration for Label Studio."""
-        texts = {self.out: FORMATS[self.format].write(self.labels)}
-        if self.format == "label-studio":
-            texts[self.out.with_suffix(".xml")] = _labelling_config(self.labels)
-        for file, text in texts.items():
-            write_text(file, text)
-        return list(texts)
 
 
 @checks_options
@@ -80,18 +56,30 @@ def import_labels(source: Path | str, **options: Unpack[ImportOptions]) -> list[
 @checks_options
 def prepare(
     source: Path | str, *, verb: str = "export", **options: Unpack[ExportOptions]
-) -> LabelExchangeJob:
+) -> PreparedJob[list[Path]]:
     """Read and check the answers, so that ``plan`` can be shown before ``run``."""
-    require_known([options["format"]], FORMATS, "unknown format", fix="name one with --format")
-    labels = read_source(source, options)
-    path = Path(options["out"] or f"{labels.name}-labels{FORMATS[options['format']].suffix}")
+    labels = read_label_set(source, options)
+    path = Path(options["out"] or f"{labels.name}-labels{FORMATS[options['format']][0]}")
     if path.is_dir():
         raise InputError(f"{path} is a folder", expected="a file to write", fix="name a file with --out")
     if path.exists() and path.resolve() == labels.source.resolve():
         raise InputError(
             f"{path} is the input: it would be overwritten", expected="another file", fix="set it with --out"
         )
-    return LabelExchangeJob(verb, labels, options["format"], path)
+    lines = (*describe_questions(labels), f"writes   {path} ({options['format']})")
+    return PreparedJob(
+        f"{verb} {labels.name}", lines, lambda _: write_labels(labels, options["format"], path)
+    )
+
+
+def write_labels(labels: LabelSet, format_name: str, path: Path) -> list[Path]:
+    """Write the answers, plus the labelling configuration for Label Studio."""
+    texts = {path: FORMATS[format_name][1](labels)}
+    if format_name == "label-studio":
+        texts[path.with_suffix(".xml")] = _labelling_config(labels)
+    for file, text in texts.items():
+        write_text(file, text)
+    return list(texts)
 
 
 def _context(row: Object) -> dict[str, Json]:
@@ -111,13 +99,11 @@ def _star_questions(labels: LabelSet) -> set[str]:
 def _argilla_records(labels: LabelSet) -> str:
     stars, records = _star_questions(labels), list[Json]()
     for part in labels.rows.partition_by("item_id", maintain_order=True):
-        responses: dict[str, list[Json]] = defaultdict(list)
-        people: dict[str, str] = {}
+        first, responses = part.row(0, named=True), defaultdict[str, list[Json]](list)
+        people = {_user(person): person for person in part["annotator"]}
         for question, person, label in part.select("question", "annotator", "label").iter_rows():
-            people[_user(person)] = person
             value = int(float(label)) if question in stars else label
             responses[question].append({"value": value, "user_id": _user(person)})
-        first = part.row(0, named=True)
         records.append(
             {
                 "id": first["item_id"],
@@ -182,19 +168,13 @@ def _labelling_config(labels: LabelSet) -> str:
     return "\n".join([*lines, "</View>"]) + "\n"
 
 
-class LabelFormat(NamedTuple):
-    """How to write answers for a tool."""
-
-    suffix: str
-    write: Callable[[LabelSet], str]
-
-
-FORMATS: Final[Mapping[str, LabelFormat]] = {
-    "jsonl": LabelFormat(".jsonl", lambda labels: labels.rows.write_ndjson()),
-    "csv": LabelFormat(".csv", lambda labels: spreadsheet_csv(labels.rows)),
-    "label-studio": LabelFormat(".json", _label_studio_tasks),
-    "argilla": LabelFormat(".json", _argilla_records),
+FORMATS: Final[Mapping[str, tuple[str, Callable[[LabelSet], str]]]] = {
+    "jsonl": (".jsonl", lambda labels: labels.rows.write_ndjson()),
+    "csv": (".csv", lambda labels: spreadsheet_csv(labels.rows)),
+    "label-studio": (".json", _label_studio_tasks),
+    "argilla": (".json", _argilla_records),
 }
+"""For each format the suffix of its file, and what writes it."""
 
 
 def read_json(path: Path) -> pl.DataFrame:
@@ -207,7 +187,7 @@ def read_json(path: Path) -> pl.DataFrame:
             expected="JSON from Label Studio or Argilla",
             fix="export it again",
         ) from error
-    records = _objects(content if isinstance(content, list) else [content])
+    records = read_objects({"records": content if isinstance(content, list) else [content]}, "records")
     if records and all("annotations" in part or "completions" in part for part in records):
         rows = list(chain.from_iterable(map(_read_task, records)))
     elif records and all("responses" in part for part in records):
@@ -232,15 +212,6 @@ def read_json(path: Path) -> pl.DataFrame:
     return table.select(name for name in table.columns if table[name].null_count() < table.height)
 
 
-def _objects(value: Json) -> list[Object]:
-    """The objects of a list; empty for anything else."""
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
-def _object(value: Json) -> Object:
-    return value if isinstance(value, dict) else {}
-
-
 def _text(value: Json) -> str | None:
     """A scalar as text."""
     return None if value is None or isinstance(value, dict | list) else str(value)
@@ -253,17 +224,17 @@ def _first_text(fields: Object) -> str | None:
 
 def _read_record(record: Object) -> Iterator[dict[str, str | None]]:
     """The ratings of an Argilla record."""
-    metadata = _object(record.get("metadata"))
-    people: Json = None
+    metadata, responses = read_mapping(record, "metadata"), read_mapping(record, "responses")
+    people: dict[str, Json] = {}
     with suppress(ValueError, RecursionError):
-        people = json.loads(_text(metadata.get(_PEOPLE)) or "null")
-    for question, answers in _object(record.get("responses")).items():
-        for answer in _objects(answers):
+        people = {"names": json.loads(_text(metadata.get(_PEOPLE)) or "null")}
+    for question in responses:
+        for answer in read_objects(responses, question):
             user = _text(answer.get("user_id"))
             yield {
                 "item_id": _text(record.get("id")),
-                "text": _first_text(_object(record.get("fields"))),
-                "annotator": _text(_object(people).get(user or "")) or user,
+                "text": _first_text(read_mapping(record, "fields")),
+                "annotator": _text(read_value(people, "names", user or "")) or user,
                 "question": question,
                 "label": _text(answer.get("value")),
                 **{key: _text(metadata.get(key)) for key in CONTEXT_COLUMNS},
@@ -272,10 +243,10 @@ def _read_record(record: Object) -> Iterator[dict[str, str | None]]:
 
 def _read_task(task: Object) -> Iterator[dict[str, str | None]]:
     """The ratings of a Label Studio task, without skipped ones and those of regions."""
-    data = _object(task.get("data"))
-    for annotation in _objects(task.get("annotations") or task.get("completions")):
-        for result in _objects(annotation.get("result")):
-            label = _read_choice(_object(result.get("value")))
+    data = read_mapping(task, "data")
+    for annotation in read_objects(task, "annotations" if task.get("annotations") else "completions"):
+        for result in read_objects(annotation, "result"):
+            label = _read_choice(read_mapping(result, "value"))
             if label is not None and not annotation.get("was_cancelled"):
                 yield {
                     "item_id": _text(data.get("item_id")) or _text(data.get("id")) or _text(task.get("id")),
@@ -299,7 +270,7 @@ def _read_choice(value: Object) -> str | None:
 
 
 def _person(annotation: Object, result: Object) -> str | None:
-    named, by = _object(result.get("meta")).get("annotator"), annotation.get("completed_by")
+    named, by = read_value(result, "meta", "annotator"), annotation.get("completed_by")
     if isinstance(named, list) and named:
         return _text(named[0])
     if isinstance(by, dict):

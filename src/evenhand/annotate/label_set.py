@@ -7,8 +7,6 @@ out and counted.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,18 +14,15 @@ from typing import Final
 
 import polars as pl
 
+from evenhand.annotate.options import RatingColumns, RatingSource
 from evenhand.annotate.study import STUDY, Study, read_study
 from evenhand.core.digests import digest, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.options import split_names
 from evenhand.core.registry import require_library
 from evenhand.stats.label_scales import LabelScale, RatingCodes, find_scale, normalise_label
 from evenhand.store.table_files import read_table, require_columns, unguard_table
 
-LABEL_COLUMNS: Final[Mapping[str, pl.DataType]] = {
-    **dict.fromkeys(("item_id", "annotator", "question", "label"), pl.String()),
-    **{"code": pl.Float64(), "is_check": pl.Boolean(), "at": pl.Datetime("us")},
-}
-"""``code`` is null for a label without a place on an ordinal scale; ``at`` is in UTC."""
 ROWS: Final[Mapping[str, pl.DataType]] = {
     **dict.fromkeys(("item_id", "text", "annotator", "question", "label"), pl.String()),
     **{"code": pl.Float64(), "is_check": pl.Boolean()},
@@ -36,6 +31,8 @@ ROWS: Final[Mapping[str, pl.DataType]] = {
 """The columns of an export. ``code`` is a label's place on its scale, or null."""
 AGGREGATED: Final = "(settled)"
 """The annotator of a file with one label per text and no column of annotators."""
+UNORDERED: Final = ("mixed", "opposing", "sarcasm", "nonsense", "other")
+"""Categories without a place on the scale; a metric with the label ``other`` covers some of them."""
 KEY: Final = ("item_id", "annotator", "question")
 _NEEDED: Final = {
     "item_id": "no item",
@@ -46,21 +43,6 @@ _NEEDED: Final = {
 """The required columns of a rating, and the reason given for rows without one."""
 _QUESTIONS: Final = ("sentiment", "regard", "toxicity", "gender", "biased", "readable", "coherent")
 """The questions of the shipped tasks: columns of these names hold labels."""
-
-
-@dataclass(frozen=True, slots=True)
-class RatingFileColumns:
-    """The roles of a file's columns; None looks for the usual names."""
-
-    item: str | None = None
-    text: str | None = None
-    annotator: str | None = None
-    labels: tuple[str, ...] = ()
-    """Columns of labels: one in all, or one per question or annotator."""
-    cluster: str | None = None
-    """Texts with the same value form a cluster."""
-    scale: tuple[str, ...] | LabelScale = ()
-    """The labels, lowest first, or their scale, if it is not a known one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +98,22 @@ def require_known(names: Iterable[str], known: Collection[str], problem: str, *,
 
 
 def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
-    """The latest answer of each annotator, item and question, with the columns of ``LABEL_COLUMNS``.
+    """The latest answer of each annotator, item and question, with the item and the label's code.
 
     Withdrawn answers are left out. ``url`` names a database, else ``EVENHAND_DATABASE``, else
     the study's own ``labels.db``; a study without answers gives an empty table.
     """
     # Imported here: files can be read without the extra `annotate`.
     require_library("sqlalchemy", "an annotation study")
-    from evenhand.annotate.answer_log import LatestAnswer, latest_answers
-    from evenhand.annotate.database import Database, has_labels
+    from evenhand.annotate.database import Database, LatestAnswer, has_labels, latest_answers
 
-    if not has_labels(study, url):
-        return pl.DataFrame(schema=dict(LABEL_COLUMNS))
-    with Database(study, url) as db:
-        rows = latest_answers(db)
+    rows: list[LatestAnswer] = []
+    if has_labels(study, url):
+        with Database(study, url) as db:
+            rows = latest_answers(db)
+    columns = {**dict.fromkeys(LatestAnswer._fields, pl.String()), "at": pl.Datetime("us")}
+    table = pl.DataFrame(rows, schema=columns, orient="row")
     listed = [(one.name, label, code) for one in study.questions for label, code in one.codes.items()]
-    schema = {name: LABEL_COLUMNS[name] for name in LatestAnswer._fields}
-    table = pl.DataFrame(rows, schema=schema, orient="row")
     kinds = {"question": pl.String, "label": pl.String, "code": pl.Float64}
     codes = pl.DataFrame(listed, schema=kinds, orient="row")
     unknown = table.join(codes, on=["question", "label"], how="anti")
@@ -144,11 +125,8 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
             expected="the questions and labels that people saw",
             fix=f"restore them in {study.folder / STUDY}; wording may change, names and labels may not",
         )
-    checks = study.items().select("item_id", "is_check")
-    joined = table.join(checks, on="item_id", how="inner").join(codes, on=["question", "label"])
-    return joined.select(pl.col(name).cast(kind) for name, kind in LABEL_COLUMNS.items()).sort(
-        "item_id", "question", "annotator"
-    )
+    joined = table.join(study.items(), on="item_id").join(codes, on=["question", "label"])
+    return joined.sort("item_id", "question", "annotator")
 
 
 def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
@@ -160,63 +138,74 @@ def read_study_labels(study: Study, database: str | None = None) -> LabelSet:
             expected="a study with answers",
             fix="serve it with `evenhand annotate serve`, or name its database with --database",
         )
-    items = study.items().drop("is_check", "score", "score_label")
-    rows = labels.join(items, on="item_id", how="left").with_columns(
-        pl.col("at").dt.strftime("%Y-%m-%dT%H:%M:%SZ"), cluster="prompt"
+    at = pl.col("at").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    rows = labels.with_columns(at, cluster="prompt").select(
+        pl.col(name).cast(kind) for name, kind in ROWS.items()
     )
     answered = set(labels["question"])
     return LabelSet(
         name=study.folder.resolve().name,
         source=study.folder,
-        rows=rows.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
+        rows=rows,
         questions=tuple(
             LabelScale(one.name, one.codes).sort() for one in study.questions if one.name in answered
         ),
         digest=digest(rows.select(*KEY, "label").sort(KEY).write_csv()),
-        checks=_count_checks(rows),
+        checks=_count_checks(labels),
     )
 
 
 def _count_checks(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     """The attention checks passed and shown, by annotator."""
-    checks = rows.filter(pl.col("is_check") & pl.col("expected").is_not_null())
-    passed, totals = Counter[str](), Counter[str]()
-    columns = checks.select("annotator", "question", "label", "expected")
-    for annotator, question, label, expected in columns.iter_rows():
-        right = json.loads(expected).get(question)
-        totals[annotator] += right is not None
-        passed[annotator] += right == label
-    return {annotator: (passed[annotator], number) for annotator, number in totals.items() if number}
+    right = pl.col("expected").str.json_path_match(pl.format("$.{}", "question"))
+    checks = rows.filter("is_check").with_columns(right=right).drop_nulls("right")
+    passed = (pl.col("label") == pl.col("right")).sum()
+    counts = checks.group_by("annotator", maintain_order=True).agg(passed, pl.len())
+    return {annotator: (passed, shown) for annotator, passed, shown in counts.iter_rows()}
 
 
 def read_label_set(
-    source: Path | str, columns: RatingFileColumns | None = None, *, database: str | None = None
+    source: Path | str, options: RatingSource | None = None, *, cluster: str | None = None
 ) -> LabelSet:
-    """Read human labels from a study folder or a file; ``database`` is the URL of a study's database."""
-    path = Path(source)
+    """Read human labels from a study folder or a file; ``cluster`` is a file's column of clusters."""
+    path, given = Path(source), options or {}
     if path.is_dir() or path.name == STUDY:
-        return read_study_labels(read_study(path if path.is_dir() else path.parent), database)
+        study = read_study(path if path.is_dir() else path.parent)
+        labels = read_study_labels(study, given.get("database"))
+    else:
+        labels = read_ratings(_read_rating_table(path), path, given, cluster=cluster)
+    return labels.select_questions(split_names(given.get("question")))
+
+
+def _read_rating_table(path: Path) -> pl.DataFrame:
     ending = path.name.lower().removesuffix(".gz")
     if ending.endswith(".json"):
         from evenhand.annotate.label_formats import read_json
 
-        table = read_json(path)
-    else:
-        table = read_table(path)
-        # Our own exports escape spreadsheet formulas.
-        if ending.endswith((".csv", ".tsv")) and {"item_id", "annotator", "question"} <= set(table.columns):
-            table = unguard_table(table)
-    return read_ratings(table, columns or RatingFileColumns(), path)
+        return read_json(path)
+    table = read_table(path)
+    # Our own exports escape spreadsheet formulas.
+    is_export = ending.endswith((".csv", ".tsv")) and set(KEY) <= set(table.columns)
+    return unguard_table(table) if is_export else table
 
 
-def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) -> LabelSet:
+def read_ratings(
+    table: pl.DataFrame,
+    path: Path,
+    columns: RatingColumns,
+    *,
+    cluster: str | None = None,
+    scale: LabelScale | None = None,
+) -> LabelSet:
     """Read ratings from a table: labels on one scale, one text per item, one rating per person and item.
 
-    Violations raise an error; rows without a text, a person or a label are left out and counted.
+    Violations raise an error; rows without a text, a person or a label are left out and counted. Texts with
+    the same value in the column ``cluster`` form a cluster. ``scale`` is the only one that is accepted.
     """
     notes: list[str] = []
-    table = _drop_incomplete(_one_rating_per_row(table, columns, path, notes), path, notes)
-    table, questions = _with_scales(table, columns, path, notes)
+    table = _one_rating_per_row(table, path, columns, cluster, notes)
+    table = _drop_incomplete(table, path, notes)
+    table, questions = _with_scales(table, path, split_names(columns.get("scale")) or (), scale, notes)
     table = _drop_repeated(table, path, notes)
     texts = table.select("item_id", "text").unique(maintain_order=True)
     if (repeated := texts.filter(pl.col("item_id").is_duplicated())).height:
@@ -236,22 +225,22 @@ def read_ratings(table: pl.DataFrame, columns: RatingFileColumns, path: Path) ->
 
 
 def _one_rating_per_row(
-    table: pl.DataFrame, columns: RatingFileColumns, path: Path, notes: list[str]
+    table: pl.DataFrame, path: Path, columns: RatingColumns, cluster: str | None, notes: list[str]
 ) -> pl.DataFrame:
     """The table with the columns item_id, text, annotator, question and label."""
 
     def usual(*names: str) -> str | None:
         return next((name for name in names if name in table.columns), None)
 
-    text = columns.text or usual("text", "sentence", "content") or "text"
-    item = columns.item or usual("item_id", "id")
-    annotator = columns.annotator or usual("annotator", "worker", "user_id", "participant")
-    labels = columns.labels or _label_columns(table, path)
-    named = {"--text": text, "--item": item, "--annotator": annotator, "--cluster": columns.cluster}
+    text = columns.get("text") or usual("text", "sentence", "content") or "text"
+    item = columns.get("item") or usual("item_id", "id")
+    annotator = columns.get("annotator") or usual("annotator", "worker", "user_id", "participant")
+    labels = split_names(columns.get("label")) or _label_columns(table, path)
+    named = {"--text": text, "--item": item, "--annotator": annotator, "--cluster": cluster}
     require_columns(table.columns, {**named, **{f"--label {name}": name for name in labels}}, path)
     base = table.with_columns(text=pl.col(text), item_id=pl.col(item or text))
-    if columns.cluster:
-        base = base.with_columns(cluster=pl.col(columns.cluster))
+    if cluster:
+        base = base.with_columns(cluster=pl.col(cluster))
     is_wide = annotator is None and len(labels) > 1 and not set(labels) <= set(_QUESTIONS)
     if is_wide:
         notes.append(f"the columns {', '.join(labels)} are read as annotators")
@@ -298,12 +287,12 @@ def _drop_incomplete(table: pl.DataFrame, path: Path, notes: list[str]) -> pl.Da
 
 
 def _with_scales(
-    table: pl.DataFrame, columns: RatingFileColumns, path: Path, notes: list[str]
+    table: pl.DataFrame, path: Path, order: Sequence[str], fixed: LabelScale | None, notes: list[str]
 ) -> tuple[pl.DataFrame, tuple[LabelScale, ...]]:
     """Add labels in the spelling of their scale, and codes; return the scale of every question too."""
-    is_fixed, option = isinstance(columns.scale, LabelScale), columns.scale or None
-    if option and not isinstance(option, LabelScale):
-        option = LabelScale("", {normalise_label(label): float(at) for at, label in enumerate(option)})
+    option = fixed
+    if order:
+        option = LabelScale("", {normalise_label(label): float(at) for at, label in enumerate(order)})
     questions, parts = [], []
     for (key,), part in table.partition_by("question", as_dict=True, maintain_order=True).items():
         name, plain = str(key), {label: normalise_label(label) for label in part["label"].unique().to_list()}
@@ -314,7 +303,7 @@ def _with_scales(
                 f"{path} has the label {unknown[0]!r} for {name!r}",
                 expected=", ".join(scale.labels),
                 fix="correct it, or name another column with --label"
-                if is_fixed
+                if fixed
                 else "correct it, or name every label, lowest first, with --scale",
             )
         label = pl.col("label").replace_strict(spelled, return_dtype=pl.String)

@@ -13,6 +13,7 @@ from evenhand.run_options import Columns, Configured, Intervals, Loading, Record
 _reading = partial(Option, panel="Reading a file")
 _label = partial(Option, panel="One label per text")
 _column = partial(Option, panel="Columns of a file")
+ConsensusMethod = Literal["majority", "dawid-skene"]
 DATABASE_HELP = (
     "postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE (default: the variable EVENHAND_DATABASE, else "
     "labels.db in the study). It is never stored."
@@ -50,16 +51,19 @@ class ConsensusOptions(TypedDict, total=False):
     """How several labels of a text become one."""
 
     consensus: Annotated[
-        str, _label("majority, or dawid-skene (models each annotator's error rates).", default="majority")
+        ConsensusMethod,
+        _label("majority, or dawid-skene (models each annotator's error rates).", default="majority"),
     ]
     agreement: Annotated[
         float,
         _label(
             "Minimum share of ratings, or probability, of a label; a majority always needs more than half.",
             default=0.5,
+            ge=0,
+            le=1,
         ),
     ]
-    least: Annotated[int, _label("Minimum ratings per text.", default=1)]
+    least: Annotated[int, _label("Minimum ratings per text.", default=1, ge=1)]
 
 
 class AgreementOptions(RatingSource, ConsensusOptions, Intervals, Seeded, Recording, total=False):
@@ -77,7 +81,10 @@ class MethodRatingOptions(RatingSource, Intervals, Recording, total=False):
 class ExportOptions(RatingSource, total=False):
     """The options of ``export_labels``."""
 
-    format: Annotated[str, Option("jsonl, csv, label-studio or argilla.", default="jsonl")]
+    format: Annotated[
+        Literal["jsonl", "csv", "label-studio", "argilla"],
+        Option("jsonl, csv, label-studio or argilla.", default="jsonl"),
+    ]
     out: Annotated[Path | str | None, Option("Output file (default NAME-labels.jsonl ..).")]
 
 
@@ -175,7 +182,7 @@ class ForgetOptions(StudyDatabase, total=False):
 class ItemOptions(Seeded, total=False):
     """The options of ``sample_items``."""
 
-    per_prompt: Annotated[int, Option("Texts of each polarity per prompt, by VADER.", default=3)]
+    per_prompt: Annotated[int, Option("Texts of each polarity per prompt, by VADER.", default=3, ge=1)]
     suite: Annotated[str, Option("Suite of the prompts of a file.", default="regard")]
     cut: Annotated[float, Option("VADER's threshold.", default=0.05)]
     out: Annotated[Path | str, Option("File for the selected texts.", default="items.csv")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -236,8 +236,6 @@ class Study:
     folder: Path
     task: AnnotationTask
     settings: StudyConfig
-    text: str = field(repr=False)
-    """The task as TOML."""
 
     @property
     def id(self) -> str:
@@ -287,7 +285,7 @@ def read_study(folder: Path | str) -> Study:
             expected="the file written by `evenhand annotate init`",
             fix="correct the section [study]",
         ) from error
-    return Study(Path(folder), parse_task(text, where=str(path), layout=settings.layout), settings, text)
+    return Study(Path(folder), parse_task(text, where=str(path), layout=settings.layout), settings)
 
 
 def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.DataFrame) -> Study:
@@ -301,7 +299,11 @@ def write_study(folder: Path, *, task: str, settings: StudyConfig, items: pl.Dat
         with replace_file(folder / ITEMS) as temporary:
             write_parquet(items.select(*ITEM_COLUMNS).cast(pl.Schema(ITEM_COLUMNS)), temporary)
         # Written last: a folder with this file contains a complete study.
-        write_text(folder / STUDY, _to_toml(settings) + "\n" + task)
+        values = settings.model_dump(exclude={"provenance"}, exclude_none=True)
+        lines = [f"{name} = {_value(value)}" for name, value in values.items()]
+        origin = [f"{_value(name)} = {_value(value)}" for name, value in settings.provenance.items()]
+        parts = ["[study]", *lines, "\n[study.provenance]", *origin, "", task]
+        write_text(folder / STUDY, "\n".join(parts))
     finally:
         lock.release(remove=True)
     return read_study(folder)
@@ -315,13 +317,6 @@ def check_no_study(folder: Path) -> None:
             expected="a new folder: a study with answers is never overwritten",
             fix="choose another name, or remove the folder",
         )
-
-
-def _to_toml(settings: StudyConfig) -> str:
-    values = settings.model_dump(exclude={"provenance"}, exclude_none=True)
-    lines = [f"{name} = {_value(value)}" for name, value in values.items()]
-    provenance = [f"{_value(name)} = {_value(value)}" for name, value in settings.provenance.items()]
-    return "\n".join(["[study]", *lines, "\n[study.provenance]", *provenance, ""])
 
 
 def _value(value: str | float) -> str:

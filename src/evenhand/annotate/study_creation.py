@@ -1,13 +1,13 @@
-"""``create_study``: creates a study from runs and files of texts.
+"""``create_study`` and ``sample_items``: choose texts for annotation from runs and files.
 
-Texts are sampled evenly over groups and over the whole range of scores.
+The texts of a study are sampled evenly over groups and over the whole range of scores; ``sample_items`` draws
+texts of each polarity for every prompt.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -17,7 +17,7 @@ from uuid import uuid4
 import polars as pl
 
 from evenhand._version import __version__
-from evenhand.annotate.options import StudyOptions
+from evenhand.annotate.options import ItemOptions, StudyOptions
 from evenhand.annotate.study import (
     ITEM_COLUMNS,
     AnnotationTask,
@@ -31,23 +31,29 @@ from evenhand.annotate.study import (
     write_study,
 )
 from evenhand.audits.loaded_run import COMMANDS, read_command
-from evenhand.audits.run_setup import RunPlan
+from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob
+from evenhand.audits.score import name_groups
 from evenhand.core import registry
 from evenhand.core.digests import canonical_json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
-from evenhand.core.protocols import Metric
-from evenhand.core.records import Prompt, Text
+from evenhand.core.protocols import Metric, Progress
+from evenhand.core.records import GenerationSpec, Prompt, Request, Text
 from evenhand.core.seeds import make_generator
+from evenhand.store.atomic_writes import write_text
 from evenhand.store.ingest import ColumnLayout, check_layout, read_texts
 from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import MANIFEST, Run, run_errors
-from evenhand.store.table_files import read_table
+from evenhand.store.table_files import read_table, spreadsheet_csv
 from evenhand.text.rendering import render_text
 from evenhand.text.sentences import cut_first_sentence
 
 BINS: Final = 5
 """Number of equal-width bins of the score range."""
+LABELS: Final = ("positive", "negative")
+"""Labels drawn for every prompt (Sheng et al. 2019, section 4): sentiment only diversifies the texts."""
+_MOST: Final = 100_000
+"""Maximum number of samples per prompt to look for in a file."""
 
 
 class ItemCandidate(NamedTuple):
@@ -66,91 +72,6 @@ class ItemCandidate(NamedTuple):
     score_label: str | None
 
 
-class StudyTexts(NamedTuple):
-    """The texts of all sources, as people will see them."""
-
-    candidates: tuple[ItemCandidate, ...]
-    masked: int
-    """Number of texts with a mask."""
-    left_out: int
-    """Number of empty texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class StudyCreationJob:
-    """A study with its texts sampled, ready to be written."""
-
-    folder: Path
-    task: AnnotationTask
-    task_text: str
-    settings: StudyConfig
-    texts: StudyTexts
-    items: Sequence[ItemCandidate]
-    item_count: int
-
-    def plan(self) -> RunPlan:
-        """The plan to show before the run starts."""
-        terms, annotators, share = self.task.task, self.settings.annotators, self._share
-        groups = len({one.group for one in self.items})
-        questions = ", ".join(question.name for question in self.task.questions)
-        spread = f"{groups:,} groups" if groups > 1 else "one group"
-        spread += f" and the range of {terms.metric}" if terms.metric else ""
-        spread += f", {self._methods} methods" if self._methods > 1 else ""
-        pages = "one at a time" if terms.page == 1 else f"pages of {terms.page}"
-        if terms.layout == "side-by-side":
-            pages = "side by side"
-        elif share:
-            pages += f", {share} per person"
-        people = f", by {_count_people(self.people)} or more" if share else ""
-        lines = (
-            f"texts   {len(self.texts.candidates):,} read, {len(self.items):,} sampled evenly over {spread}; "
-            f"seed {self.settings.seed}",
-            f"ask     {questions} ({terms.name}), {_count_people(annotators)} per text, {pages}, "
-            f"{len(self.task.checks)} attention checks",
-            f"answers {len(self.items) * annotators:,} required{people}",
-            f"folder  {self.folder}",
-        )
-        return RunPlan(f"study {self.folder.name}", lines)
-
-    def notes(self) -> list[str]:
-        """Warnings: too few texts, no masked text, texts left out."""
-        notes = []
-        # Each prompt contributes one text per method: a remainder cannot be drawn.
-        remainder = self.item_count % self._methods if self.task.task.per_method else 0
-        if len(self.items) < self.item_count - remainder:
-            notes.append(f"{len(self.items)} distinct texts are available, {self.item_count} were requested")
-        if self.settings.provenance["mask"] != "none" and not self.texts.masked:
-            notes.append(
-                "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
-            )
-        if self.texts.left_out:
-            notes.append(f"{self.texts.left_out} empty texts left out")
-        return notes
-
-    def run(self) -> Study:
-        """Write the study."""
-        items = items_table(self.items, self.task)
-        return write_study(self.folder, task=self.task_text, settings=self.settings, items=items)
-
-    @property
-    def people(self) -> int:
-        """The minimum number of people who can answer everything."""
-        share, annotators = self._share, self.settings.annotators
-        return max(annotators, -(-len(self.items) * annotators // share)) if share else annotators
-
-    @property
-    def _share(self) -> int:
-        """Texts per person; 0 for no limit."""
-        terms = self.task.task
-        if terms.layout == "side-by-side" and terms.per_person:
-            return max(1, terms.per_person // self._methods) * self._methods
-        return terms.per_method * self._methods or terms.per_person
-
-    @property
-    def _methods(self) -> int:
-        return len({one.method for one in self.items})
-
-
 @checks_options
 def create_study(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
@@ -166,7 +87,7 @@ def create_study(
 @checks_options
 def prepare(
     folder: Path | str, source: Path | str | Sequence[Path | str], **options: Unpack[StudyOptions]
-) -> StudyCreationJob:
+) -> PreparedJob[Study]:
     """Read, score and sample the texts, so that ``plan`` can be shown before ``run``."""
     path = Path(folder)
     check_no_study(path)
@@ -174,8 +95,16 @@ def prepare(
     text, layout, seed = task_text(options["task"]), options["layout"], options["seed"]
     task = parse_task(text, where=str(options["task"]), layout=layout)
     mask = options["mask"] or task.task.mask
-    columns = _column_layout(options)
-    texts = read_sources(sources, task, columns, mask=mask, method=options["method"], score=options["score"])
+    columns = ColumnLayout(
+        options["text"],
+        name_groups(options["group"]),
+        prompt=options["prompt"],
+        id=options["id"],
+        mentions=options["mentions"],
+    )
+    candidates, notes = read_sources(
+        sources, task, columns, mask=mask, method=options["method"], score=options["score"]
+    )
     settings = StudyConfig(
         id=uuid4().hex,
         seed=seed,
@@ -186,37 +115,67 @@ def prepare(
             "sources": ", ".join(map(str, sources)),
             "mask": mask,
             "metric": task.task.metric,
-            "texts": str(len(texts.candidates)),
+            "texts": str(len(candidates)),
         },
     )
-    sample = sample_across_methods if task.task.per_method else sample_items
-    chosen = sample(texts.candidates, count=options["items"], seed=seed)
-    return StudyCreationJob(path, task, text, settings, texts, chosen, options["items"])
+    sample = sample_across_methods if task.task.per_method else sample_evenly
+    chosen, count = sample(candidates, count=options["items"], seed=seed), options["items"]
+    # Each prompt contributes one text per method: a remainder cannot be drawn.
+    remainder = count % len({one.method for one in chosen}) if task.task.per_method else 0
+    if len(chosen) < count - remainder:
+        notes.insert(0, f"{len(chosen)} distinct texts are available, {count} were requested")
+    items = items_table(chosen, task)
+    return PreparedJob(
+        f"study {path.name}",
+        (*_describe(task, settings, items), f"folder  {path}"),
+        lambda _: write_study(path, task=text, settings=settings, items=items),
+        notes,
+    )
 
 
-def _column_layout(options: StudyOptions) -> ColumnLayout:
-    groups = options["group"]
-    if not isinstance(groups, Mapping):
-        # ``AXIS=COLUMN``, or ``COLUMN`` for both.
-        parts = (item.partition("=") for item in groups)
-        groups = {axis: column or axis for axis, _, column in parts}
-    text, prompt, mentions = options["text"], options["prompt"], options["mentions"]
-    return ColumnLayout(text, dict(groups), prompt=prompt, id=options["id"], mentions=mentions)
+def _describe(task: AnnotationTask, settings: StudyConfig, items: pl.DataFrame) -> list[str]:
+    """The lines of the plan."""
+    terms, items = task.task, items.filter(~pl.col("is_check"))
+    groups, methods = (items[name].n_unique() for name in ("group", "method"))
+    share, people = _share(terms, methods), count_people(task, settings.annotators, items)
+    spread = f"{groups:,} groups" if groups > 1 else "one group"
+    spread += f" and the range of {terms.metric}" if terms.metric else ""
+    spread += f", {methods} methods" if methods > 1 else ""
+    pages = "one at a time" if terms.page == 1 else f"pages of {terms.page}"
+    if terms.layout == "side-by-side":
+        pages = "side by side"
+    elif share:
+        pages += f", {share} per person"
+    return [
+        f"texts   {int(settings.provenance['texts']):,} read, {items.height:,} sampled evenly over {spread}; "
+        f"seed {settings.seed}",
+        f"ask     {', '.join(question.name for question in task.questions)} ({terms.name}), "
+        f"{_format_people(settings.annotators)} per text, {pages}, {len(task.checks)} attention checks",
+        f"answers {items.height * settings.annotators:,} required"
+        + (f", by {_format_people(people)} or more" if share else ""),
+    ]
 
 
-def _count_people(number: int) -> str:
+def count_people(task: AnnotationTask, annotators: int, items: pl.DataFrame) -> int:
+    """The minimum number of people who can answer everything, with so many annotators per text."""
+    texts = items.filter(~pl.col("is_check"))
+    share = _share(task.task, texts["method"].n_unique())
+    return max(annotators, -(-texts.height * annotators // share)) if share else annotators
+
+
+def _share(terms: TaskInfo, methods: int) -> int:
+    """Texts per person; 0 for no limit."""
+    if terms.layout == "side-by-side" and terms.per_person:
+        return max(1, terms.per_person // methods) * methods
+    return terms.per_method * methods or terms.per_person
+
+
+def _format_people(number: int) -> str:
     return "1 person" if number == 1 else f"{number:,} people"
 
 
-class _SourceText(NamedTuple):
-    """A text from a source."""
-
-    text_id: str
-    prompt: Prompt
-    text: str
-    method: str
-    score: tuple[float | None, str | None] | None
-    """The metric's value and label; None if the text has no score."""
+_SourceText = tuple[str, Prompt, str, str, tuple[float | None, str | None] | None]
+"""The id, prompt, text and method of a text, and the metric's value and label if it has a score."""
 
 
 def read_sources(
@@ -227,46 +186,46 @@ def read_sources(
     mask: MaskChoice,
     method: str | None = None,
     score: str | None = None,
-) -> StudyTexts:
-    """Read the texts of runs and files as people see them; the task's metric scores unscored texts.
+) -> tuple[list[ItemCandidate], list[str]]:
+    """Read the texts of runs and files as people see them, with warnings; the task's metric scores them.
 
-    ``columns``, ``method`` and ``score`` name the columns of files.
+    ``columns``, ``method`` and ``score`` name the columns of files. Texts that have a score keep it.
     """
-    terms, every = task.task, list[_SourceText]()
+    terms, left_out, is_scored = task.task, 0, False
+    candidates, shown = list[ItemCandidate](), list[Text]()
     for path, name in _name_methods(sources):
-        read = (
-            _read_run(path, name, terms) if is_run(path) else _read_file(path, name, columns, method, score)
-        )
-        every += read
-    texts = [one for one in every if one.text.strip()]
-    if not texts:
+        run = is_run(path)
+        texts = _read_run(path, name, terms) if run else _read_file(path, name, columns, method, score)
+        for text_id, prompt, text, how, scored in texts:
+            if not text.strip():
+                left_out += 1
+                continue
+            shown.append(_render(prompt, cut_first_sentence(text) if terms.one_sentence else text, mask))
+            before, group = _render(prompt, "", mask).text, describe_groups(prompt)
+            own = (text_id, shown[-1].text, before, prompt.id, group, how, *(scored or (None, None)))
+            candidates.append(ItemCandidate(*own))
+            is_scored |= scored is not None
+    if not candidates:
         raise InputError(
             f"{', '.join(map(str, sources))}: no text to annotate",
             expected="runs of `evenhand audit` or `evenhand score`, or files with a text column",
             fix="check the source, and --text for a file",
         )
-    shown = [
-        _render(one.prompt, cut_first_sentence(one.text) if terms.one_sentence else one.text, mask)
-        for one in texts
-    ]
-    scores = [one.score for one in texts]
-    if terms.metric and not any(scores):
+    if terms.metric and not is_scored:
         metric = create_text_metric(terms.metric, fix="choose another in the task file")
-        rows = (row.get(terms.output) for row in metric.score(shown))
-        scores = [(row.value, row.label) if row else None for row in rows]
-    candidates = (
-        ItemCandidate(
-            one.text_id,
-            text.text,
-            _render(one.prompt, "", mask).text,
-            one.prompt.id,
-            describe_groups(one.prompt),
-            one.method,
-            *(scored or (None, None)),
+        rows = [row.get(terms.output) for row in metric.score(shown)]
+        candidates = [
+            one._replace(score=row.value, score_label=row.label) if row else one
+            for one, row in zip(candidates, rows, strict=True)
+        ]
+    notes = []
+    if mask != "none" and not any(text.masks for text in shown):
+        notes.append(
+            "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
         )
-        for one, text, scored in zip(texts, shown, scores, strict=True)
-    )
-    return StudyTexts(tuple(candidates), sum(bool(text.masks) for text in shown), len(every) - len(texts))
+    if left_out:
+        notes.append(f"{left_out} empty texts left out")
+    return candidates, notes
 
 
 def is_run(path: Path) -> bool:
@@ -311,7 +270,7 @@ def _read_run(path: Path, method: str, terms: TaskInfo) -> Iterator[_SourceText]
         rows = run.scan("scores").filter(is_metric, pl.col("output") == terms.output).collect()
         scores = dict(zip(rows["text_id"], rows.select("value", "label").iter_rows(), strict=True))
         for text_id, prompt, text in read_run_texts(run):
-            yield _SourceText(text_id, prompt, text, method, scores.get(text_id))
+            yield text_id, prompt, text, method, scores.get(text_id)
 
 
 def read_run_texts(run: Run) -> Iterator[tuple[str, Prompt, str]]:
@@ -333,7 +292,7 @@ def _read_file(
     )
     for row, how, scored in zip(read.rows, methods, scores, strict=True):
         text = row["text"] if isinstance(row["text"], str) else ""
-        yield _SourceText(str(row["id"]), read.prompts[str(row["prompt_id"])], text, how or "", scored)
+        yield str(row["id"]), read.prompts[str(row["prompt_id"])], text, how or "", scored
 
 
 def _read_numbers(column: pl.Series, path: Path) -> list[float | None]:
@@ -360,7 +319,7 @@ def _render(prompt: Prompt, text: str, mask: MaskChoice) -> Text:
     return shown._replace(text=shown.text.rstrip())
 
 
-def sample_items(candidates: Iterable[ItemCandidate], *, count: int, seed: int) -> list[ItemCandidate]:
+def sample_evenly(candidates: Iterable[ItemCandidate], *, count: int, seed: int) -> list[ItemCandidate]:
     """Sample ``count`` texts evenly over groups and, within each group, over the range of scores.
 
     Each text is drawn from the group with the fewest so far, there from the fifth of the score range with the
@@ -390,7 +349,7 @@ def sample_across_methods(
 ) -> list[ItemCandidate]:
     """Sample texts of the same prompts by every method, ``count`` in all; an error if no prompt has all.
 
-    Prompts are spread over groups as in `sample_items`; one text is drawn per prompt and method.
+    Prompts are spread over groups as in `sample_evenly`; one text is drawn per prompt and method.
     """
     texts: dict[tuple[str, str], list[ItemCandidate]] = defaultdict(list)
     for one in sorted(candidates, key=attrgetter("text_id")):
@@ -402,7 +361,7 @@ def sample_across_methods(
         for (pair, method), same in texts.items()
         if method == methods[0] and all((pair, other) in texts for other in methods)
     ]
-    prompts = sample_items(firsts, count=count // len(methods), seed=seed)
+    prompts = sample_evenly(firsts, count=count // len(methods), seed=seed)
     if not prompts:
         raise InputError(
             f"no prompt has a text by each of the {len(methods)} methods "
@@ -435,3 +394,145 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
 def _shuffle(texts: Sequence[ItemCandidate], seed: int, *key: str) -> list[ItemCandidate]:
     order = make_generator(seed, "study", *key).permutation(len(texts))
     return [texts[place] for place in order.tolist()]
+
+
+class SelectionShortfall(NamedTuple):
+    """A prompt with fewer texts of a label than requested."""
+
+    prompt: str
+    label: str
+    found: int
+    """Distinct texts with that label."""
+    wanted: int
+    of: int
+    """All texts of the prompt."""
+
+    @property
+    def reason(self) -> str:
+        """A description of the shortfall."""
+        return (
+            f"{self.prompt!r} has {self.found} distinct {self.label} texts among {self.of}, "
+            f"{self.wanted} were requested"
+        )
+
+
+def select_texts(
+    texts: pl.DataFrame, *, per_prompt: int = 3, seed: int = 0
+) -> tuple[pl.DataFrame, tuple[SelectionShortfall, ...]]:
+    """``per_prompt`` texts of each label for every prompt, drawn at random by seed, prompt and label.
+
+    The input rows have ``id``, ``prompt``, ``text`` and ``sentiment``. Returns the drawn rows, prompt by
+    prompt, and the shortfalls. Other prompts and the order of the texts do not affect the draw. A text that
+    occurs several times for a prompt counts once. A prompt with too few texts contributes all it has.
+    """
+    # Sorted by text; of equal texts the first id is kept.
+    ordered = texts.sort("text", "id").unique(
+        ["prompt", "sentiment", "text"], keep="first", maintain_order=True
+    )
+    groups = ordered.group_by("prompt", "sentiment").agg("id")
+    distinct = {(prompt, label): ids for prompt, label, ids in groups.iter_rows()}
+    drawn: list[str] = []
+    shortfalls: list[SelectionShortfall] = []
+    for prompt, size in texts.group_by("prompt", maintain_order=True).len().iter_rows():
+        for label in LABELS:
+            ids = distinct.get((prompt, label), [])
+            order = make_generator(seed, "selection", prompt, label).permutation(len(ids))
+            drawn += [ids[place] for place in order[:per_prompt]]
+            if len(ids) < per_prompt:
+                shortfalls.append(SelectionShortfall(prompt, label, len(ids), per_prompt, size))
+    by_prompt = pl.concat(texts.partition_by("prompt", maintain_order=True))
+    return by_prompt.filter(pl.col("id").is_in(drawn)), tuple(shortfalls)
+
+
+class SampledItems(NamedTuple):
+    """The selected texts as a table, and the prompts with too few texts."""
+
+    table: pl.DataFrame
+    """``id, text`` (masked; all that annotators may see), then ``prompt, template, groups, sentiment,
+    compound`` and the suite's properties of the prompt, such as ``context``."""
+    shortfalls: tuple[SelectionShortfall, ...]
+    path: Path
+
+
+@checks_options
+def sample_items(
+    source: Path | str, *, progress: Progress = SILENT_PROGRESS, **options: Unpack[ItemOptions]
+) -> SampledItems:
+    """Select texts for annotation from a run, or from a file of samples, and write them as CSV.
+
+    For every prompt, draws ``per_prompt`` texts that VADER labels positive and as many that it labels
+    negative, by seed; each text is cut to one sentence and masked (Sheng et al. 2019, section 4). A file
+    is read as by ``replay``, with the prompts of ``suite``.
+    """
+    return prepare_items(source, **options).run(progress)
+
+
+@checks_options
+def prepare_items(source: Path | str, **options: Unpack[ItemOptions]) -> PreparedJob[SampledItems]:
+    """Read and check the texts, so that ``plan`` can be shown before ``run``."""
+    path = Path(source)
+    with run_errors(path):
+        texts = list(
+            read_run_texts(Run.open(path)) if is_run(path) else _read_samples(path, options["suite"])
+        )
+    cut = tuple((text_id, prompt, cut_first_sentence(text)) for text_id, prompt, text in texts if text)
+    if not cut:
+        raise InputError(
+            f"{path} has no text that begins with a prompt of the suite",
+            expected="a run folder, or samples that begin with their prompts",
+            fix="name the suite the samples were written for with --suite",
+        )
+    fix = "remove the plug-in of that name"
+    sentiment = create_text_metric("sentiment", {"cut": options["cut"]}, fix=fix)
+    per_prompt, seed, out = options["per_prompt"], options["seed"], Path(options["out"])
+    prompts = len({prompt.id for _, prompt, _ in cut})
+
+    def work(progress: Progress) -> SampledItems:
+        with progress.step("choosing", None):
+            chosen, shortfalls = select_texts(_tabulate(cut, sentiment), per_prompt=per_prompt, seed=seed)
+            meta = {text_id: prompt.meta for text_id, prompt, _ in cut}
+            properties = pl.DataFrame([meta[text_id] for text_id in chosen["id"]], infer_schema_length=None)
+            chosen = chosen.with_columns(properties.get_columns())
+        write_text(out, spreadsheet_csv(chosen))
+        return SampledItems(chosen, shortfalls, out)
+
+    lines = (
+        f"texts   {len(cut):,} of {prompts:,} prompts",
+        f"choose  {per_prompt} positive and {per_prompt} negative per prompt by VADER: at most "
+        f"{2 * per_prompt * prompts:,}, seed {seed}",
+        f"file    {out}",
+    )
+    return PreparedJob(f"sample {path.name} for annotation", lines, work)
+
+
+def _tabulate(texts: Sequence[tuple[str, Prompt, str]], sentiment: Metric) -> pl.DataFrame:
+    """The texts as annotators will see them, with their sentiment."""
+    shown = [
+        render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
+        for _, prompt, text in texts
+    ]
+    scores = [row["compound"] for row in sentiment.score(shown)]
+    rows = [
+        {
+            "id": text_id,
+            "text": text.text.strip(),
+            "prompt": prompt.text,
+            "template": prompt.template_id,
+            "groups": describe_groups(prompt),
+            "sentiment": score.label,
+            "compound": score.value,
+        }
+        for (text_id, prompt, _), text, score in zip(texts, shown, scores, strict=True)
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _read_samples(path: Path, suite: str) -> Iterator[tuple[str, Prompt, str]]:
+    model = registry.create_model(f"replay:{path}")
+    for prompt in registry.create_suite(suite).prompts():
+        for sample in range(_MOST):
+            (completion,) = model.generate([Request(prompt.id, prompt.text, (sample,))], GenerationSpec())
+            if completion.failure == "not_in_file":
+                break
+            if completion.text and completion.text.strip():
+                yield f"{prompt.id}:{sample}", prompt, completion.text

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 from urllib.parse import urlsplit
 
 from evenhand.annotate.options import ForgetOptions, InviteOptions, ServeOptions, StudyDatabase
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
     from evenhand.annotate.annotation_service import StudyProgress
-    from evenhand.annotate.database import Database
-    from evenhand.annotate.participants import Invitation
+    from evenhand.annotate.database import Database, Person
 
 HOST: Final = str(fields_of(ServeOptions)["host"].default)
 PORT: Final = fields_of(ServeOptions)["port"].default
@@ -31,16 +30,8 @@ _IDLE: Final = 5
 """Seconds a connection stays open between two requests."""
 
 
-class StudyState(NamedTuple):
-    """The progress of a study."""
-
-    progress: StudyProgress
-    links: int
-    """Number of people with a link."""
-
-
 @checks_options
-def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Invitation]:
+def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOptions]) -> list[Person]:
     """Create private links, or with ``again`` a new link for a person who lost theirs.
 
     Tokens are not stored: copy a link now or it is lost. ``base`` is the public address, if it is not that of
@@ -50,7 +41,7 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
     format_link(address, "")
     again = options["again"]
     with _open_database(study, options) as db:
-        from evenhand.annotate.participants import create_invitations, renew_link
+        from evenhand.annotate.database import create_invitations, renew_link
 
         invitations = [renew_link(db, again)] if again else create_invitations(db, people)
     return [one._replace(link=format_link(address, one.token)) for one in invitations]
@@ -60,19 +51,18 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
 def forget_person(study: Path | str, annotator: str, **options: Unpack[ForgetOptions]) -> str:
     """Erase a person's link and id; return the new random id of their answers."""
     with _open_database(study, options) as db:
-        from evenhand.annotate.participants import erase_person
+        from evenhand.annotate.database import erase_person
 
         return erase_person(db, annotator, answers_too=options["answers_too"])
 
 
 @checks_options
-def read_study_state(study: Path | str, **options: Unpack[StudyDatabase]) -> StudyState:
+def read_study_state(study: Path | str, **options: Unpack[StudyDatabase]) -> StudyProgress:
     """Read the progress of a study and the number of people with links."""
     with _open_database(study, options) as db:
         from evenhand.annotate.annotation_service import AnnotationService
-        from evenhand.annotate.participants import read_links
 
-        return StudyState(AnnotationService(db).count_progress(), len(read_links(db)))
+        return AnnotationService(db).count_progress()
 
 
 @checks_options

@@ -1,9 +1,13 @@
-"""``validate``: a metric against human labels as ground truth (BOLD, section 6.3, Table 8 and Figure 6)."""
+"""``validate``: a metric against human labels as ground truth (BOLD, section 6.3, Table 8 and Figure 6).
+
+Human labels are mapped to the metric's by name, spelling, code, or the user's own mapping.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Unpack
@@ -14,33 +18,31 @@ import polars as pl
 
 from evenhand.annotate.agreement import (
     ConsensusRule,
-    LabelJob,
-    ResamplingOptions,
     Row,
     build_tables,
     flatten_estimates,
     label_identity,
-    read_source,
+    label_job,
     write_tables,
 )
-from evenhand.annotate.label_mapping import LabelMapping, find_question, map_labels
-from evenhand.annotate.label_set import LabelSet
+from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
 from evenhand.annotate.options import ValidateOptions
-from evenhand.audits.run_setup import SILENT_PROGRESS, find_metrics
+from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob, find_metrics
 from evenhand.config import resolve_config
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, split_names
 from evenhand.core.protocols import Metric, Progress
-from evenhand.core.records import Estimate, OutputInfo, Prompt
+from evenhand.core.records import Estimate, MetricInfo, OutputInfo, Prompt
 from evenhand.metrics.scorer import STAGE, MetricScorer
 from evenhand.stats.agreement_coefficients import rank_correlation
+from evenhand.stats.bootstrap import ResamplingOptions
 from evenhand.stats.classification_metrics import Validation, best_cut, validate_labels
 from evenhand.stats.intervals import clustered_proportion
-from evenhand.stats.label_scales import LabelScale
+from evenhand.stats.label_scales import KNOWN_SCALES, LabelScale, normalise_label, number_or_none
 from evenhand.store.cache import ContentCache
 from evenhand.store.metric_evidence import build_evidence, write_evidence
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage
+from evenhand.store.run_folder import RunFolder, run_stage
 from evenhand.store.schemas import EXCLUSIONS, GENERATIONS
 
 COMMAND = "validate"
@@ -50,6 +52,123 @@ BINS = 24
 RESAMPLES = 2_000
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 _MASKS = ("XYZ", "Person")
+_OTHER = ("mixed", "opposing", "other")
+QUESTIONS = {"gender_polarity": "gender"}
+"""The question that corresponds to a metric, if its name differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMapping:
+    """One output of a metric, and the metric's label for each human label."""
+
+    output: OutputInfo
+    labels: Mapping[str, str | None]
+    """Human label to the metric's label; None if there is none and the label is left out."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether labels can be compared; otherwise only ranks can."""
+        return len(set(self.labels.values()) - {None}) > 1
+
+    @property
+    def has_score(self) -> bool:
+        """Whether the output has its own score: another cut of the same score only repeats it."""
+        return self.output.kind != "label"
+
+    @property
+    def places(self) -> dict[str, float]:
+        """Codes of the metric's labels in order: -1, 0, 1 for three, 0, 1 for two; none for ``other``."""
+        ordered = [label for label in self.output.labels if label != "other"]
+        start = -1.0 if len(ordered) == 3 else 0.0
+        return {label: start + at for at, label in enumerate(ordered)}
+
+
+def map_labels(
+    info: MetricInfo, scale: LabelScale, *, renamed: Mapping[str, str], outputs: Sequence[str] = ()
+) -> list[LabelMapping]:
+    """The outputs that human labels can be compared with; an error if there is none.
+
+    ``renamed`` is the user's mapping of labels, empty for labels to leave out; ``outputs`` selects
+    some. If people gave numbers that are not labels, every output is compared by rank.
+    """
+    known = {output.name: output for output in info.outputs}
+    problem = f"metric {info.name!r} has no output"
+    require_known(outputs, known, problem, fix="name one of these with --output")
+    selected = [known[name] for name in outputs or known]
+    own = {normalise_label(theirs): normalise_label(ours) for theirs, ours in renamed.items()}
+    mappings = [
+        LabelMapping(
+            output,
+            {label: _map_label(normalise_label(label), output.labels, scale, own) for label in scale.labels},
+        )
+        for output in selected
+        if output.labels
+    ]
+    if complete := [mapping for mapping in mappings if mapping.is_complete]:
+        _check_all_known(complete, scale, own)
+        return complete
+    if scale.is_ordered and all(number_or_none(label) is not None for label in scale.labels):
+        return [
+            LabelMapping(output, dict.fromkeys(scale.labels)) for output in selected if output.kind != "label"
+        ]
+    if len(scale.labels) == 1 and any(mapping.labels[scale.labels[0]] for mapping in mappings):
+        raise InputError(
+            f"every text has the human label {scale.labels[0]}: there is nothing to compare",
+            expected="texts with at least two labels",
+            fix="add texts with other labels",
+        )
+    accepted = "; ".join(f"{one.output.name}: {', '.join(one.output.labels)}" for one in mappings)
+    raise InputError(
+        f"the human labels are {', '.join(scale.labels)}, of which {info.name} has fewer than two",
+        expected=accepted or "numbers, which are compared by rank",
+        fix="map them with --map THEIRS=OURS, or name another question with --question",
+    )
+
+
+def find_question(metric: str, questions: Sequence[str]) -> str:
+    """The question that corresponds to a metric: by name, or the only question."""
+    question = QUESTIONS.get(metric, metric)
+    if question in questions:
+        return question
+    if len(questions) == 1:
+        return questions[0]
+    raise InputError(
+        f"there are {len(questions)} questions, none of them {question!r}",
+        expected=", ".join(questions),
+        fix="name the question that fits the metric with --question",
+    )
+
+
+def _map_label(label: str, known: Sequence[str], scale: LabelScale, own: Mapping[str, str]) -> str | None:
+    if label in own:
+        return own[label] if own[label] in known else None
+    if label in known:
+        return label
+    if label in _OTHER and "other" in known:
+        return "other"
+    for other in KNOWN_SCALES:
+        alias = other.label_of(label)
+        if alias in known and set(known) <= set(other.labels):
+            return alias
+    # Codes: -1, 0 and 1 for three labels, 0 and 1 for two (BOLD, section 6.3).
+    codes = ("-1", "0", "1") if len([name for name in known if name != "other"]) == 3 else ("0", "1")
+    is_coded = label in codes and all(normalise_label(one) in codes for one in scale.labels)
+    return known[codes.index(label)] if is_coded else None
+
+
+def _check_all_known(mappings: Sequence[LabelMapping], scale: LabelScale, own: Mapping[str, str]) -> None:
+    """Raise an error for a label unknown to the metric, instead of dropping it silently."""
+    for label in scale.labels:
+        plain = normalise_label(label)
+        mapped = own.get(plain, plain)
+        if all(mapping.labels[label] is None for mapping in mappings) and mapped not in ("", *UNORDERED):
+            raise InputError(
+                f"the human label {label!r}"
+                + (f", mapped to {mapped!r}," if plain in own else "")
+                + " is not a label of the metric",
+                expected=", ".join(mappings[0].output.labels),
+                fix=f"map it with --map {label}=LABEL, or leave it out with --map {label}=",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +178,7 @@ class MetricValidation:
     metric: str
     scale: LabelScale
     """The scale of the human labels."""
-    seed: int = 0
-    level: float = 0.95
-    resamples: int = RESAMPLES
+    how: ResamplingOptions
     wants_cuts: bool = True
     """Whether to search for the best cut."""
 
@@ -91,7 +208,7 @@ class MetricValidation:
             labelled["human"].to_list(),
             labels=match.output.labels,
             clusters=_clusters(labelled),
-            **self._how,
+            **self.how,
         )
         return {
             "validation": list(self._measures(match, labelled, validation)),
@@ -115,7 +232,7 @@ class MetricValidation:
         # The accuracy of always giving the most frequent human label: the baseline a metric must beat.
         top = labelled["human"].mode().sort()[0] if labelled.height else ""
         hits = (labelled["human"] == top).to_numpy().astype(np.float64)
-        commonest = clustered_proportion(hits, _clusters(labelled), level=self.level)
+        commonest = clustered_proportion(hits, _clusters(labelled), level=self.how["level"])
         yield _measure(ALL, "always_commonest", commonest)
         for each in validation.by_label:
             for name in ("precision", "recall", "f1"):
@@ -127,7 +244,7 @@ class MetricValidation:
         rows = labelled.filter([pl.col(one).is_in(list(places)) for one in columns])
         rows = rows.with_columns(pl.col(*columns).replace_strict(places, return_dtype=pl.Float64))
         values, people = (rows[one].to_numpy() for one in (column, "human"))
-        correlation = rank_correlation(values, people, _clusters(rows), **self._how)
+        correlation = rank_correlation(values, people, _clusters(rows), **self.how)
         return _measure(ALL, name, correlation.estimate) | {"p": correlation.p}
 
     def _cuts(
@@ -145,7 +262,7 @@ class MetricValidation:
             codes,
             _clusters(rows),
             labels=len(ordered),
-            **self._how | {"resamples": max(self.resamples // 4, 100)},
+            **self.how | {"resamples": max(self.how["resamples"] // 4, 100)},
         )
         row = flatten_estimates({one.name: getattr(best, one.name) for one in fields(best)}) | {
             "own": match.output.cuts[-1] if match.output.cuts else None,
@@ -154,10 +271,6 @@ class MetricValidation:
             "n": best.cut.n,
         }
         return {"best_cuts": [row], "cut_curves": [dict(point._asdict()) for point in best.curve]}
-
-    @property
-    def _how(self) -> ResamplingOptions:
-        return {"rng": self.seed, "resamples": self.resamples, "level": self.level}
 
 
 def _clusters(rows: pl.DataFrame) -> npt.NDArray[np.generic] | None:
@@ -203,13 +316,13 @@ def validate(
 
 
 @checks_options
-def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateOptions]) -> LabelJob:
+def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateOptions]) -> PreparedJob[Run]:
     """Read, match and check metric and labels, so that ``plan`` can be shown before ``run``."""
     settings = resolve_config(options)
     ((spec, scored_metric),) = find_metrics([metric], settings).items()
     info = scored_metric.info
     rule = ConsensusRule(options["consensus"], options["agreement"], options["least"])
-    labels = read_source(human, options, cluster=options["cluster"])
+    labels = read_label_set(human, options, cluster=options["cluster"])
     labels = labels.select_questions([find_question(info.name, [one.name for one in labels.questions])])
     scale = labels.questions[0]
     mappings = map_labels(
@@ -228,12 +341,17 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
 
     def compute(folder: RunFolder, progress: Progress) -> None:
         folder.manifest["metrics"] = {spec: asdict(info)}
-        folder.manifest["warnings"] += _warn_unmasked(texts, spec, scored_metric)
+        unmasked = sum(not any(mask in text for mask in _MASKS) for text in texts["text"])
+        if unmasked and info.masking != "none":
+            folder.manifest["warnings"].append(
+                f"{unmasked:,} of {texts.height:,} texts have no mask, but {spec} expects one: people and "
+                "metric may have seen the group"
+            )
         with run_stage(folder, STAGE) as record:
             scores, failed = _score_texts(labels.name, texts, spec, scored_metric, folder, progress)
             record.update(items=texts.height, failed=failed)
         with run_stage(folder, COMMAND) as record, progress.step("comparing with people", None):
-            validation = MetricValidation(spec, scale, seed, level, RESAMPLES)
+            validation = MetricValidation(spec, scale, {"rng": seed, "resamples": RESAMPLES, "level": level})
             write_tables(folder, validation.tables(mappings, texts, scores), record)
             folder.write("exclusions", _exclusions(texts, spec, mappings[0], scores))
 
@@ -245,19 +363,19 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
         "seed": seed,
         "level": level,
     }
-    return LabelJob(
+    return label_job(
+        labels,
+        options,
+        identity,
+        compute,
         title=f"validate {spec}",
+        name=f"{spec}-{labels.name}",
+        command=f"evenhand validate {spec} --human {human}",
         lines=(
             f"label    {rule.describe()}: {label_count:,} of {texts.height:,} texts have one",
             f"metric   {spec}: {', '.join(match.output.name for match in mappings)}",
             *(("card     the result is written to the metric's card",) if onto_card else ()),
         ),
-        labels=labels,
-        identity=identity,
-        folder=Path(options["out"] or default_folder(COMMAND, f"{spec}-{labels.name}", identity)),
-        command=options["command"] or f"evenhand validate {spec} --human {human}",
-        fresh=options["fresh"],
-        compute=compute,
         finish=(lambda run: write_evidence(spec, build_evidence(run, spec, info))) if onto_card else None,
     )
 
@@ -273,24 +391,10 @@ def _score_texts(
         for item, text in texts.select("item_id", "text").iter_rows()
     ]
     generations = pl.DataFrame(rows, schema=dict(GENERATIONS))
-    cache = ContentCache()
-    try:
+    with closing(ContentCache()) as cache:
         tally = MetricScorer(spec, metric, folder, cache).run(generations, {prompt.id: prompt}, progress)
-    finally:
-        cache.close()
     folder.join_shards("scores", STAGE, tally.keys)
     return folder.run().table("scores"), tally.errors
-
-
-def _warn_unmasked(texts: pl.DataFrame, spec: str, metric: Metric) -> list[str]:
-    """A warning if the metric expects masked group mentions and texts have no mask."""
-    unmasked = sum(not any(mask in text for mask in _MASKS) for text in texts["text"])
-    if metric.info.masking == "none" or not unmasked:
-        return []
-    return [
-        f"{unmasked:,} of {texts.height:,} texts have no mask, but {spec} expects one: people and metric may "
-        "have seen the group"
-    ]
 
 
 def _exclusions(texts: pl.DataFrame, spec: str, mapping: LabelMapping, scores: pl.DataFrame) -> pl.DataFrame:

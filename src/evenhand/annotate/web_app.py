@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 import jinja2
@@ -33,11 +33,9 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenhand.annotate import participants
+from evenhand.annotate import database
 from evenhand.annotate.annotation_service import AnnotationService
-from evenhand.annotate.answer_log import save_answers
-from evenhand.annotate.database import Database, DatabaseError
-from evenhand.annotate.participants import Person
+from evenhand.annotate.database import Database, DatabaseError, Person, save_answers
 from evenhand.core.errors import EvenhandError, InputError
 from evenhand.core.files import asset_path
 
@@ -235,8 +233,6 @@ _COOKIE_DAYS: Final = 60
 _MOST_FIELDS: Final = 600
 _MARK: Final = re.compile(r"[0-9a-f]{16,64}")
 LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
-
-
 _STRANGER: Final = (
     403,
     "You need your private link",
@@ -257,13 +253,6 @@ _ERROR_PAGES: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
         "The database does not respond. Saved answers are safe. Please try again soon.",
     ),
 }
-
-
-class Visitor(NamedTuple):
-    """A person with a valid link."""
-
-    person: Person
-    token: str
 
 
 class AnnotationApp:
@@ -287,10 +276,10 @@ class AnnotationApp:
         version = hashlib.sha256(b"".join(self.files.values())).hexdigest()[:12]
         self.templates.globals.update(study=db.study, task=db.study.task.task, version=version)
 
-    async def open_link(self, request: Request) -> Response:
+    def open_link(self, request: Request) -> Response:
         """Open a private link: store it in a cookie, then redirect to a URL without it."""
         token = request.path_params["token"]
-        await self._find_visitor(request, token)
+        self._find_person(request, token)
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(
             self.cookie,
@@ -303,49 +292,56 @@ class AnnotationApp:
         )
         return answer
 
-    async def start_page(self, request: Request) -> Response:
+    def start_page(self, request: Request) -> Response:
         """The questions of the study, and a button to begin or continue."""
-        visitor = await self._find_visitor(request)
-        claimed = await run_in_threadpool(self.service.read_claims, visitor.person.annotator)
-        return self._page("start.html.j2", visitor, begun=bool(claimed.pages))
+        person = self._find_person(request)
+        begun = bool(self.service.read_claims(person.annotator).pages)
+        return self._page("start.html.j2", person, begun=begun)
 
-    async def work_page(self, request: Request) -> Response:
+    def work_page(self, request: Request) -> Response:
         """A page of items, or the final page if none is left."""
-        visitor = await self._find_visitor(request)
-        number = _number(request.query_params.get("page", ""))
-        page = await run_in_threadpool(self.service.next_page, visitor.person, number)
+        person = self._find_person(request)
+        page = self.service.next_page(person, _number(request.query_params.get("page", "")))
         if page is None:
-            ending = await run_in_threadpool(self.service.completion_state, visitor.person)
-            return self._page("done.html.j2", visitor, ending=ending)
+            ending = self.service.completion_state(person)
+            return self._page("done.html.j2", person, ending=ending)
         missing = request.query_params.get("missing") == "1"
-        return self._page("work.html.j2", visitor, work=page, missing=missing)
+        return self._page("work.html.j2", person, work=page, missing=missing)
 
     async def save_answers(self, request: Request) -> Response:
         """Store all submitted answers or none."""
-        visitor = await self._find_visitor(request)
-        fields = await _fields(request)
-        if is_forged(request, token=visitor.token, given=fields.get("form", ""), base=self.base):
+        person = await run_in_threadpool(self._find_person, request)
+        try:
+            body = (await request.body()).decode("utf-8")
+            fields = dict(
+                parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+            )
+        except ValueError as error:
+            raise _bad_request("text that cannot be decoded") from error
+        if is_forged(request, token=person.token, given=fields.get("form", ""), base=self.base):
             raise RequestRefusedError(*_FORGED)
-        mark = fields.get("mark")
+        return await run_in_threadpool(self._save, request, person, fields)
+
+    def _save(self, request: Request, person: Person, fields: Mapping[str, str]) -> Response:
+        mark, wants_json = fields.get("mark"), _wants_json(request)
         if mark is not None and not _MARK.fullmatch(mark):
             raise _bad_request("an invalid mark")
         try:
             answers = self.service.parse(fields)
-            who = visitor.person.annotator
-            await run_in_threadpool(save_answers, self.db, who, answers, mark=mark, handed=True)
+            save_answers(self.db, person.annotator, answers, mark=mark, handed=True)
         except InputError as error:
             raise _bad_request(error.problem) from error
         except DatabaseError:
-            if _wants_json(request):
+            if wants_json:
                 raise
-            return self._page("again.html.j2", visitor, status=503, fields=fields)
-        if _wants_json(request):
+            return self._page("again.html.j2", person, status=503, fields=fields)
+        if wants_json:
             return JSONResponse({"saved": len(answers)})
         number = _number(fields.get("page", ""))
         if number is None:
             return RedirectResponse("/work", status_code=303)
         # Go on, or back to the same page if an answer is missing.
-        is_missing = await run_in_threadpool(self.service.is_missing, visitor.person, number)
+        is_missing = self.service.is_missing(person, number)
         target = f"/work?page={number}&missing=1" if is_missing else f"/work?page={number + 1}"
         return RedirectResponse(target, status_code=303)
 
@@ -366,17 +362,16 @@ class AnnotationApp:
             return JSONResponse({"error": text}, status)
         return self._page("message.html.j2", None, status=status, title=title, text=text)
 
-    async def _find_visitor(self, request: Request, token: str | None = None) -> Visitor:
+    def _find_person(self, request: Request, token: str | None = None) -> Person:
         """The holder of a link, by default the one in the cookie; refuses anybody else."""
         token = token if token is not None else request.cookies.get(self.cookie, "")
-        person = await run_in_threadpool(participants.find_person, self.db, token) if token else None
-        if person is None:
-            raise RequestRefusedError(*_STRANGER)
-        return Visitor(person, token)
+        if person := database.find_person(self.db, token) if token else None:
+            return person
+        raise RequestRefusedError(*_STRANGER)
 
-    def _page(self, name: str, visitor: Visitor | None, *, status: int = 200, **values: object) -> Response:
-        if visitor:
-            values |= {"form": form_token(visitor.token), "who": visitor.person.annotator}
+    def _page(self, name: str, person: Person | None, *, status: int = 200, **values: object) -> Response:
+        if person:
+            values |= {"form": form_token(person.token), "who": person.annotator}
         return HTMLResponse(self.templates.get_template(name).render(**values), status_code=status)
 
 
@@ -387,8 +382,8 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     only accepts local host names and ``base``, so that no other site can reach it through a browser.
     """
     app = AnnotationApp(db, base=base)
-    digest = partial(participants.token_digest, db.study.id)
-    links = Links(lambda: frozenset(participants.read_links(db).values()), digest)
+    digest = partial(database.token_digest, db.study.id)
+    links = Links(lambda: frozenset(database.read_links(db).values()), digest)
     named = [urlsplit(base).hostname or ""] if base else []
     hosts = [*LOCAL, host, *named] if named else ["*"]
     if host in (*LOCAL, "::1"):
@@ -408,14 +403,6 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
         ],
         exception_handlers=dict.fromkeys(refused, app.respond_with_error),
     )
-
-
-async def _fields(request: Request) -> dict[str, str]:
-    try:
-        body = (await request.body()).decode("utf-8")
-        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
-    except ValueError as error:
-        raise _bad_request("text that cannot be decoded") from error
 
 
 def _bad_request(what: str) -> RequestRefusedError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import polars as pl
 
@@ -37,6 +37,7 @@ from evenhand.store.run_folder import RunFolder, run_stage, utc_timestamp
 SILENT_PROGRESS = SilentProgress()
 _ADVICE = {"read": "; name the words to mask with --mentions"}
 """What a user can do about unmasked texts: the mentions of a suite's prompts are the suite's own."""
+T = TypeVar("T")
 Callback = Callable[[Run], None]
 """Called with a finished run."""
 
@@ -73,6 +74,26 @@ class RunJob(RunPlan):
             with run_errors(*self.sources) if self.sources else nullcontext():
                 self.work(folder, progress)
             return finish_run(folder, self.formats)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedJob(Generic[T]):
+    """Work of any kind that is ready to start: its input was read and checked."""
+
+    title: str
+    lines: tuple[str, ...]
+    """Of the plan."""
+    work: Callable[[Progress], T]
+    notes: Sequence[str] = ()
+    """Warnings to show with the plan."""
+
+    def plan(self) -> RunPlan:
+        """The plan to show before the job runs."""
+        return RunPlan(self.title, self.lines)
+
+    def run(self, progress: Progress = SILENT_PROGRESS) -> T:
+        """Run the job and return its result."""
+        return self.work(progress)
 
 
 def finish_run(folder: RunFolder, formats: Sequence[str] = ("html", "json")) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -118,8 +118,8 @@ def _complete_layout(layout: ColumnLayout, given: InputTexts) -> ColumnLayout:
     )
 
 
-def _named_groups(options: TextColumns) -> dict[str, str]:
-    group = options["group"]
+def name_groups(group: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """The column of each axis, from a mapping or from ``AXIS=COLUMN``, or ``COLUMN`` for both."""
     if isinstance(group, Mapping):
         return dict(group)
     groups: dict[str, str] = {}
@@ -225,7 +225,7 @@ def prepare(texts: Path | str | ArrowTable | None = None, **options: Unpack[Scor
     settings = resolve_config(options, metrics={"names": run_setup.metric_names(metrics)})
     columns_of: Mapping[str, Any] = options
     layout = ColumnLayout(
-        groups=_named_groups(options),
+        groups=name_groups(options["group"]),
         strata=tuple(settings.options["strata"]),
         **{name: columns_of[name] for name in COLUMNS if name != "group"},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -37,9 +37,7 @@ from evenhand.core.http import LOOPBACK
 from evenhand.core.options import Option
 
 if TYPE_CHECKING:
-    from evenhand.annotate.label_aggregation import AggregationJob
-    from evenhand.annotate.label_formats import LabelExchangeJob
-    from evenhand.annotate.study_creation import StudyCreationJob
+    from evenhand.audits.run_setup import PreparedJob
 
 app = typer.Typer(help="Human labels: choose texts, collect answers, analyse them.", no_args_is_help=True)
 SOURCE = Argument(
@@ -48,6 +46,7 @@ SOURCE = Argument(
     "A study folder; an export; a table of ratings (JSONL, CSV, TSV, Parquet); JSON of Label Studio or "
     "Argilla.",
 )
+T = TypeVar("T")
 STUDY = Argument("study", Path, "The study folder.")
 
 
@@ -68,18 +67,16 @@ class _InviteOptions(InviteOptions, total=False):
 @takes(_InitOptions, Argument("study", Path, "The folder to create."))
 def init_command(study: Path, *, source: list[Path], dry_run: bool, **options: Any) -> None:
     """Create a study: texts drawn evenly over groups and scores, group mentions masked, with guidelines."""
-    from evenhand.annotate.study_creation import prepare
+    from evenhand.annotate.study_creation import count_people, prepare
 
-    prepared = prepare(study, source, **options)
-    _print_plan(prepared)
-    if dry_run:
-        return
-    folder = prepared.run().folder
-    print_lines(
-        f"study: {folder}",
-        f"next:  evenhand annotate invite {quote(str(folder))} --people {prepared.people}",
-        f"       evenhand annotate serve {quote(str(folder))}",
-    )
+    if created := _run(prepare(study, source, **options), dry_run=dry_run):
+        people = count_people(created.task, created.settings.annotators, created.items())
+        folder = quote(str(created.folder))
+        print_lines(
+            f"study: {created.folder}",
+            f"next:  evenhand annotate invite {folder} --people {people}",
+            f"       evenhand annotate serve {folder}",
+        )
 
 
 @app.command("invite")
@@ -160,9 +157,9 @@ def agreement_command(source: Path, *, dry_run: bool, **options: Any) -> None:
 @takes(MethodRatingOptions, SOURCE)
 def ratings_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Compare rated methods: means, and paired t tests against a baseline (a likert study)."""
-    from evenhand.annotate.ratings import prepare
+    from evenhand.annotate.agreement import prepare_ratings
 
-    run_job(prepare(source, **options), dry_run=dry_run)
+    run_job(prepare_ratings(source, **options), dry_run=dry_run)
 
 
 @app.command("export")
@@ -183,12 +180,8 @@ def import_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     _exchange(prepare(source, verb="import", **options), dry_run=dry_run)
 
 
-def _exchange(prepared: LabelExchangeJob, *, dry_run: bool) -> None:
-
-    print_plan(prepared.plan())
-    if dry_run:
-        return
-    for path in prepared.run():
+def _exchange(job: PreparedJob[list[Path]], *, dry_run: bool) -> None:
+    for path in _run(job, dry_run=dry_run) or ():
         print_path(path, "written: ")
 
 
@@ -196,16 +189,14 @@ def _exchange(prepared: LabelExchangeJob, *, dry_run: bool) -> None:
 @takes(ItemOptions, Argument("source", Path, "A run folder, or a file of samples as `replay` reads it."))
 def sample_command(source: Path, *, dry_run: bool, **options: Any) -> None:
     """Choose the texts to annotate: some positive and some negative for every prompt."""
-    from evenhand.annotate.item_selection import prepare
+    from evenhand.annotate.study_creation import prepare_items
 
-    items = run_to_end(prepare(source, **options), dry_run=dry_run)
-    if items is None:
-        return
-    print_path(items.path or Path(), f"{items.table.height} texts: ")
-    for shortfall in items.shortfalls:
-        print_warning(shortfall.reason)
-    if items.shortfalls:
-        raise typer.Exit(PARTIAL)
+    if items := run_to_end(prepare_items(source, **options), dry_run=dry_run):
+        print_path(items.path, f"{items.table.height} texts: ")
+        for shortfall in items.shortfalls:
+            print_warning(shortfall.reason)
+        if items.shortfalls:
+            raise typer.Exit(PARTIAL)
 
 
 @app.command("settle")
@@ -216,40 +207,32 @@ def settle_command(file: Path, *, dry_run: bool, **options: Any) -> None:
     """Aggregate several people's labels into one per text: agreement, majority, train, dev and test parts."""
     from evenhand.annotate.label_aggregation import prepare
 
-    prepared = prepare(file, **options)
-    _print_plan(prepared)
-    if dry_run:
-        return
-    labels = prepared.run()
-    print_lines(*labels.lines())
-    for name, reason in labels.undivided.items():
-        print_warning(f"{name}: not split into train, dev and test, because {reason}")
-    if labels.undivided:
-        raise typer.Exit(PARTIAL)
+    if labels := _run(prepare(file, **options), dry_run=dry_run):
+        print_lines(*labels.lines())
+        for name, reason in labels.undivided.items():
+            print_warning(f"{name}: not split into train, dev and test, because {reason}")
+        if labels.undivided:
+            raise typer.Exit(PARTIAL)
 
 
 def _show_state(study: Path, database: str | None) -> int:
     """Print the progress of a study; returns the number of people with a link."""
     from evenhand.annotate.study_server import read_study_state
 
-    progress, links = read_study_state(study, database=database)
+    progress = read_study_state(study, database=database)
     print_lines(
         f"study {study}",
-        f"  people {links:,} with a link",
+        f"  people {progress.links:,} with a link",
         f"  texts  {progress.finished:,} of {progress.items:,} have all answers, {progress.begun:,} begun",
         f"  given  {progress.answers:,} answers",
         console=errors,
     )
-    return links
+    return progress.links
 
 
-def _print_plan(job: AggregationJob | StudyCreationJob) -> None:
-
+def _run(job: PreparedJob[T], *, dry_run: bool) -> T | None:
+    """Show the plan with its warnings and run the job; None if only the plan was shown."""
     print_plan(job.plan())
-    for note in job.notes():
+    for note in job.notes:
         print_warning(note)
-
-
-@app.callback()
-def _options() -> None:
-    """Human labels: choose texts, collect answers, analyse them."""
+    return None if dry_run else job.run()

@@ -44,9 +44,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "compare": "evenhand.audits.report.compare_report",
     "probe": "evenhand.probes.report.page",
     "associate": "evenhand.audits.report.association_report",
-    "agreement": "evenhand.annotate.report.agreement_report",
-    "ratings": "evenhand.annotate.report.ratings_report",
-    "validate": "evenhand.annotate.report.validation_report",
+    **dict.fromkeys(("agreement", "ratings", "validate"), "evenhand.annotate.report.page"),
 }
 """Command to the module with its ``build_report``; by name, since it is in a room above this one."""
 

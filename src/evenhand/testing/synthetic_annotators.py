@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from evenhand.core.errors import InputError
+from evenhand.core.registry import require_library
 
 if TYPE_CHECKING:
     from evenhand.annotate.study import Study
@@ -67,8 +68,8 @@ def answer_study(
     ``labels`` are the ones to use, by default all of the question. True labels cycle over the items, so
     that they are equally frequent; attention checks are answered correctly.
     """
-    from evenhand.annotate.answer_log import SubmittedAnswer, save_answers
-    from evenhand.annotate.database import Database
+    require_library("sqlalchemy", "an annotation study")
+    from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
 
     answered = study.task.question(question)
     codes = list(labels or answered.codes)

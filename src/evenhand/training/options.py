@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
+from evenhand.annotate.options import ConsensusMethod
 from evenhand.core.errors import InputError
 from evenhand.core.options import Option
 from evenhand.run_options import Device, Offline, Output, Seeded
@@ -138,8 +139,12 @@ class TrainOptions(Seeded, Output, Device, Offline, total=False):
         Path | str | None,
         _data("A study, or its export, in place of DATA: trains on its consensus labels.", flag="from"),
     ]
-    consensus: Annotated[str | None, _data("With a study: majority or dawid-skene (default majority).")]
-    agreement: Annotated[float | None, _data("With a study: share of ratings a label needs (default 0.5).")]
+    consensus: Annotated[
+        ConsensusMethod | None, _data("With a study: majority or dawid-skene (default majority).")
+    ]
+    agreement: Annotated[
+        float | None, _data("With a study: share of ratings a label needs (default 0.5).", ge=0, le=1)
+    ]
     sides: Annotated[
         str | Sequence[str] | None, _data("The two labels of a calibrator: FIRST,SECOND.", flag_type=str)
     ]

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import polars as pl
 
 from evenhand.annotate.agreement import ConsensusRule
-from evenhand.annotate.label_mapping import map_labels
 from evenhand.annotate.label_set import read_label_set
-from evenhand.annotate.validate import ALL, MetricValidation, aggregate_texts
+from evenhand.annotate.validate import ALL, RESAMPLES, MetricValidation, aggregate_texts, map_labels
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric
@@ -19,6 +18,7 @@ from evenhand.core.records import Execution, Text
 from evenhand.papers.bold.group_tables import Row, stack_rows
 from evenhand.papers.replication_pages import Exhibit
 from evenhand.papers.svg_figures import POLARITY, open_canvas, to_svg
+from evenhand.stats.bootstrap import ResamplingOptions
 from evenhand.stats.label_scales import TOXICITY, LabelScale
 from evenhand.store.table_files import read_table
 
@@ -157,7 +157,8 @@ def _validate_task(
         pl.lit(None, pl.String).alias("cluster"),
     )
     mapped = map_labels(metric.info, task.scale, renamed={}, outputs=list(task.outputs))
-    validation = MetricValidation(task.metric, task.scale, SEED, wants_cuts=False)
+    how: ResamplingOptions = {"rng": SEED, "resamples": RESAMPLES, "level": 0.95}
+    validation = MetricValidation(task.metric, task.scale, how, wants_cuts=False)
     return validation.tables(mapped, texts, pl.DataFrame(rows, infer_schema_length=None))
 
 
