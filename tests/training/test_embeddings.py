@@ -14,6 +14,7 @@ from evenhand.training.embeddings import (
     SkipGramBatch,
     SkipGramConfig,
     WordVectorConfig,
+    analogy_shares,
     choose_vocabulary,
     count_words,
     draw_edges,
@@ -21,11 +22,11 @@ from evenhand.training.embeddings import (
     fit_word_vectors,
     keep_shares,
     reach_weights,
+    similarity_correlation,
     subsample,
     train_word_vectors,
     update_vectors,
 )
-from evenhand.training.word_jobs import analogy_shares, similarity_correlation
 
 TOPICS = (["apple", "pear", "plum", "cherry"], ["hammer", "saw", "drill", "nail"])
 

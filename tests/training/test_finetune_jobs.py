@@ -250,8 +250,7 @@ def test_norms_become_a_lexicon(tmp_path: Path) -> None:
     from evenhand.metrics.norms import Norms
     from evenhand.text.lexicons import NORMS
     from evenhand.text.word_vectors import save_vectors
-    from evenhand.training.norm_prediction import NormNetworkConfig
-    from evenhand.training.word_jobs import NormTraining
+    from evenhand.training.norm_prediction import NormNetworkConfig, NormTraining
 
     rng = np.random.default_rng(0)
     words = [f"word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
@@ -282,8 +281,7 @@ def test_norms_become_a_lexicon(tmp_path: Path) -> None:
 
 def test_texts_become_word_vectors(tmp_path: Path) -> None:
     from evenhand.metrics.gender_polarity import GenderPolarity
-    from evenhand.training.embeddings import WordVectorConfig
-    from evenhand.training.word_jobs import WordVectorTraining
+    from evenhand.training.embeddings import WordVectorConfig, WordVectorTraining
 
     path = tmp_path / "texts.txt"
     path.write_text(

@@ -25,7 +25,7 @@ from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.store.table_files import read_table
 from evenhand.text.data_splits import SHARE, divide_texts
 from evenhand.training.finetuning import descend
-from evenhand.training.job_folder import TrainingFolder, describe_file, write_classifier_card
+from evenhand.training.job_folder import TrainingFolder, describe_files, write_classifier_card
 from evenhand.training.labelled_table import LEAST, LabelledTexts
 from evenhand.training.test_measures import HeldOutResult
 
@@ -210,7 +210,7 @@ class CalibratorTraining:
             title=f"Calibrator of `{self.model}`: {sides[0]} against {sides[1]}",
             settings={
                 "model": f"{head.model}, revision {head.revision}",
-                "data": describe_file(self.data),
+                "data": describe_files(self.data),
                 "texts": f"{len(texts):,}, {SHARE:.0%} held out, near-identical ones on one side",
                 "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} positions per text",
                 "training": f"AdamW, {recipe.epochs} epochs, rate {recipe.rate:g}, seed {recipe.seed}",

@@ -28,7 +28,7 @@ from evenhand.training.job_folder import (
     PREDICTIONS_FILE,
     TextPrediction,
     TrainingFolder,
-    describe_file,
+    describe_files,
     format_accuracy,
     markdown_table,
     read_predictions,
@@ -265,12 +265,12 @@ class ClassifierTraining:
     def _settings(self) -> dict[str, object]:
         train, held_out = self.examples.train.counts(), self.examples.held_out.counts()
         counts = [f"{label} {train[label]:,} + {held_out[label]:,}" for label in self.examples.labels]
-        settings: dict[str, object] = {"data": describe_file(self.data)}
+        settings: dict[str, object] = {"data": describe_files(self.data)}
         division = (
             f"{SHARE:.0%} of each label, seed {self.fit.recipe.seed}; near-identical texts stay on one side"
         )
         if self.valid:
-            settings["test data"] = describe_file(self.valid)
+            settings["test data"] = describe_files(self.valid)
             division = f"from {self.valid.name}"
         settings |= {
             "texts (training + held out)": ", ".join(counts),
@@ -384,7 +384,7 @@ class MultilabelTraining:
                 areas[f"auc_{label}"] = area
         counts = [f"{label} {int(count):,}" for label, count in zip(labels, train.truth.sum(0), strict=True)]
         settings = {
-            "data": describe_file(self.data),
+            "data": describe_files(self.data),
             "texts to learn from": f"{', '.join(counts)}, none {int((1 - train.any()).sum()):,}",
             "backbone": self.fit.backbone,
             "training": self.lines()[1],

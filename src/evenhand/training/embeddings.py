@@ -1,4 +1,4 @@
-"""Train word vectors on running text: count words, choose a vocabulary, encode, skip-gram, store as int8.
+"""Train word vectors on running text: count words, choose a vocabulary, encode, skip-gram, store, evaluate.
 
 Skip-gram with negative sampling (Mikolov et al. 2013) in one thread, so that the same text and seed give the
 same vectors. Each epoch ends with a checkpoint, from which an interrupted run resumes.
@@ -6,32 +6,48 @@ same vectors. Each epoch ends with a checkpoint, from which an interrupted run r
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, permutations
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors.numpy import load_file
+from scipy.stats import spearmanr
 from torch import Tensor
 
+from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
+from evenhand.core.protocols import Progress
+from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
-from evenhand.text.word_vectors import WordVectors, save_vectors, word_form
+from evenhand.text.word_vectors import WordVectors, save_vectors, unit_rows, word_form
 from evenhand.training.corpus_text import split_documents
 from evenhand.training.finetuning import write_whole
+from evenhand.training.job_folder import (
+    TrainingFolder,
+    describe_files,
+    describe_settings,
+    markdown_table,
+    score_command,
+    write_card,
+)
 
 Ids = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float32]
+Pairs = Sequence[Sequence[str]]
 
 _LOG = logging.getLogger(__name__)
 _TOKEN: Final = re.compile(r"\w+(?:'\w+)?")
@@ -40,6 +56,7 @@ _WORD_CLAIM: Final = 4
 """The weight of a lower-case occurrence: to get a vector, a name must be four times as common as a word."""
 LEAST: Final = 10
 """Minimum occurrences for a word to get a vector."""
+VECTORS: Final = "vectors.safetensors"
 BREAK: Final = -1
 """Separates documents among the encoded words."""
 WINDOW_LENGTH: Final = 48
@@ -221,10 +238,9 @@ def train_word_vectors(
     out.mkdir(parents=True, exist_ok=True)
     vocabulary, ids = _encode_corpus(paths, out, recipe.words)
     matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / "checkpoint.safetensors")
-    path = out / "vectors.safetensors"
-    part = path.with_suffix(".partial")
-    save_vectors(vocabulary.words, matrix, part)
-    part.replace(path)
+    path = out / VECTORS
+    with replace_file(path) as part:
+        save_vectors(vocabulary.words, matrix, part)
     return WordVectors.create(vocabulary.words, matrix, source=str(path))
 
 
@@ -315,3 +331,118 @@ def _encode_corpus(paths: Sequence[Path], out: Path, size: int) -> tuple[WordVoc
 def _texts(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         yield from (document.text for document in split_documents(path)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class WordVectorTraining:
+    """Trains word vectors on running text."""
+
+    data: tuple[Path, ...]
+    recipe: WordVectorConfig
+
+    def identity(self) -> dict[str, Json]:
+        """Everything that determines the result."""
+        return {
+            "task": "embeddings",
+            "data": [file_digest(path) for path in self.data],
+            **asdict(self.recipe),
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """The planned steps."""
+        return (
+            f"texts   {', '.join(path.name for path in self.data)}",
+            f"vectors at most {self.recipe.words:,} words x {self.recipe.width}, {self.recipe.epochs} epochs",
+        )
+
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+        """Train, write the vectors and evaluate them on our own questions."""
+        try:
+            with progress.step("word vectors", None), storage_errors(folder.path):
+                vectors = train_word_vectors(self.data, folder.path, recipe=self.recipe)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
+            ) from error
+        measures, rows = _evaluate(vectors)
+        notes = ["The questions are few and easy: they show that training worked, but not how well."]
+        if missing := [word for word in ("she", "he") if word not in vectors.index]:
+            notes.insert(0, f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.")
+        card = write_card(
+            title="Word vectors",
+            settings={
+                "data": describe_files(*self.data),
+                "training": f"skip-gram with negative sampling; {describe_settings(asdict(self.recipe))}",
+                "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
+            },
+            results=[markdown_table(("question", "result"), *rows)],
+            notes=notes,
+            use=score_command(f"gender_polarity={folder.path / VECTORS}"),
+        )
+        (folder.path / "encoded.safetensors").unlink(missing_ok=True)
+        return folder.finish(measures, card=card)
+
+
+def _evaluate(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
+    questions = load_questions()
+    shares = analogy_shares(vectors, questions["analogies"]).values()
+    right, total = sum(share.right for share in shares), sum(share.total for share in shares)
+    measures = {"words": float(len(vectors.words))}
+    rows = [("analogies", f"{right:,} of {total:,} correct")]
+    if total:
+        measures["analogies"] = right / total
+    correlation, pairs = similarity_correlation(vectors, questions["similarity"])
+    if pairs >= 3:
+        measures["similarity"] = correlation
+        rows.append(("word similarity, Spearman", f"{correlation:.3f} over {pairs} pairs"))
+    return measures, rows
+
+
+class QuestionScore(NamedTuple):
+    """The number correct and the total."""
+
+    right: int
+    total: int
+
+
+def load_questions() -> dict[str, Any]:
+    """The evaluation questions that ship with the embedded vectors.
+
+    ``analogies``: kind to pairs, of which every two form a question; ``similarity``: two words and their
+    similarity, 0 to 10; ``occupations``: words.
+    """
+    questions: dict[str, Any] = json.loads(
+        asset_path("embeddings", "checks.json").read_text(encoding="utf-8")
+    )
+    return questions
+
+
+def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
+    """For each kind the number of correct answers: the nearest word to b - a + c is d (a, b, c excluded).
+
+    Questions with a word that has no vector are skipped.
+    """
+    unit, index, shares = unit_rows(vectors.matrix), vectors.index, {}
+    for kind, pairs in analogies.items():
+        usable = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+        questions = [(*first, *second) for first, second in permutations(usable, 2) if first[0] != second[0]]
+        a, b, c, d = np.array(questions, dtype=np.int64).reshape(-1, 4).T
+        cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
+        cosines[np.arange(len(questions)), [a, b, c]] = -np.inf
+        shares[kind] = QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+    return shares
+
+
+def similarity_correlation(
+    vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
+) -> tuple[float, int]:
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of known pairs.
+
+    NaN with fewer than three known pairs.
+    """
+    unit, index = unit_rows(vectors.matrix), vectors.index
+    usable = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
+    if len(usable) < 3:
+        return math.nan, len(usable)
+    cosines = [unit[a] @ unit[b] for a, b, _ in usable]
+    return float(spearmanr(cosines, [rating for _, _, rating in usable]).statistic), len(usable)

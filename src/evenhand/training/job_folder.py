@@ -201,9 +201,16 @@ def write_card(
     return "\n\n".join(parts) + "\n"
 
 
-def describe_file(path: Path) -> str:
-    """A file's name and digest, for a card."""
-    return f"{path.name}, BLAKE2b-128 {file_digest(path)}"
+def describe_files(*paths: Path) -> str:
+    """The files' names and digests, for a card."""
+    return "; ".join(f"{path.name}, BLAKE2b-128 {file_digest(path)}" for path in paths)
+
+
+def describe_settings(settings: Mapping[str, object]) -> str:
+    """The settings as a comma-separated list, nested ones last."""
+    plain = [f"{name} {value}" for name, value in settings.items() if not isinstance(value, dict)]
+    inner = [describe_settings(value) for value in settings.values() if isinstance(value, dict)]
+    return ", ".join([*plain, *inner])
 
 
 def score_command(metric: str) -> str:

@@ -266,15 +266,14 @@ def _check_backbone(backbone: str) -> None:
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
     require_library("torch")
-    from evenhand.training import word_jobs
-    from evenhand.training.embeddings import WordVectorConfig
-    from evenhand.training.norm_prediction import NormNetworkConfig
+    from evenhand.training import embeddings, norm_prediction
 
     if task == "embeddings":
-        return word_jobs.WordVectorTraining(paths, _adjust(WordVectorConfig(), options))
+        return embeddings.WordVectorTraining(paths, _adjust(embeddings.WordVectorConfig(), options))
     vectors = Path(options["backbone"]) if options["backbone"] else None
     check_files([vectors] if vectors else [])
-    return word_jobs.NormTraining(paths, vectors, NormNetworkConfig(seed=options["seed"]))
+    recipe = norm_prediction.NormNetworkConfig(seed=options["seed"])
+    return norm_prediction.NormTraining(paths, vectors, recipe)
 
 
 def check_files(paths: Sequence[Path]) -> None:
