@@ -55,11 +55,11 @@ def test_a_tiny_bert_becomes_a_regard_metric(bert: Path, table: Path, tmp_path: 
     # The metric answers as the card says: the confusion matrix is repeated from the stored folder.
     details = json.loads((done.folder / "training.json").read_text())["held_out"]
     job = prepare("regard", table, backbone=str(bert), **SMALL).job
-    held_out = job.examples.held_out  # type: ignore[attr-defined]
+    held_out = job.examples.unseen["dev"]  # type: ignore[attr-defined]
     said = regards(done.folder, list(held_out.texts))
     found = np.zeros((3, 3), dtype=int)
-    for truth, label in zip(held_out.labels, said, strict=True):
-        found[details["labels"].index(truth), details["labels"].index(label)] += 1
+    for truth, label in zip(held_out.truth, said, strict=True):
+        found[truth, details["labels"].index(label)] += 1
     assert found.tolist() == details["confusion"]
     assert done.measures["accuracy"] > done.measures["majority"]
     assert "| accuracy, 95 % interval (Wilson) |" in done.card

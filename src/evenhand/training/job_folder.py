@@ -12,7 +12,6 @@ import polars as pl
 
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import RunFolderError
-from evenhand.core.records import Estimate
 from evenhand.core.regular_files import read_text
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.run_folder import HOLDER, LOCK, FolderLock, foreign_names
@@ -144,13 +143,13 @@ def write_classifier_card(
     """The card of a classifier, in Markdown."""
     figures = [
         (f"{held_out.n:,} texts", ""),
-        ("accuracy, 95 % interval (Wilson)", format_accuracy(held_out.accuracy)),
+        ("accuracy, 95 % interval (Wilson)", format_accuracy(*held_out.accuracy)),
         ("macro-F1", f"{held_out.macro_f1:.3f}"),
         ("expected calibration error (15 bins)", f"{held_out.calibration_error:.3f}"),
         (f"always predicting {held_out.majority_label}", f"{held_out.majority:.3f}"),
     ]
     if yardstick is not None:
-        figures.append(("baseline: linear, hashed word n-grams", format_accuracy(yardstick.accuracy)))
+        figures.append(("baseline: linear, hashed word n-grams", format_accuracy(*yardstick.accuracy)))
     classes = [
         (
             row.label,
@@ -225,9 +224,7 @@ def markdown_table(header: Sequence[str], *rows: Sequence[str]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def format_accuracy(share: Estimate, *, decimals: int = 3) -> str:
-    """An accuracy with its interval, whose bounds have ``decimals``; without an interval if it is null."""
-    if share.value is None:
-        return f"none ({share.null_reason})"
-    spread = "" if share.low is None else f" ({share.low:.{decimals}f} to {share.high:.{decimals}f})"
-    return f"{share.value:.3f}{spread}"
+def format_accuracy(value: float, low: float | None, high: float | None, *, decimals: int = 3) -> str:
+    """An accuracy with its interval, whose bounds have ``decimals``; without an interval if it has none."""
+    spread = "" if low is None else f" ({low:.{decimals}f} to {high:.{decimals}f})"
+    return f"{value:.3f}{spread}"

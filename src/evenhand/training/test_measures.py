@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from evenhand.core.digests import Json
-from evenhand.core.records import Estimate
-from evenhand.stats.intervals import wilson
+from evenhand.stats.intervals import wilson_interval
+from evenhand.stats.quantiles import normal_quantile
 
 Floats = NDArray[np.float64]
 
@@ -133,9 +133,11 @@ class HeldOutResult:
         return sum(map(sum, self.confusion))
 
     @property
-    def accuracy(self) -> Estimate:
+    def accuracy(self) -> tuple[float, float, float]:
         """The share of correct labels with Wilson's 95 % interval, assuming independent texts."""
-        return wilson(sum(row[place] for place, row in enumerate(self.confusion)), self.n)
+        share = sum(row[place] for place, row in enumerate(self.confusion)) / self.n
+        low, high = wilson_interval(share, self.n, normal_quantile(0.975))
+        return share, float(low), float(high)
 
     @property
     def majority(self) -> float:
@@ -162,17 +164,13 @@ class HeldOutResult:
 
     def measures(self) -> dict[str, float]:
         """The overall numbers, by name."""
-        accuracy = self.accuracy
-        values = {
-            "accuracy": accuracy.value,
-            "accuracy_low": accuracy.low,
-            "accuracy_high": accuracy.high,
+        return {
+            **dict(zip(("accuracy", "accuracy_low", "accuracy_high"), self.accuracy, strict=True)),
             "macro_f1": self.macro_f1,
             "calibration_error": self.calibration_error,
             "majority": self.majority,
             "n": self.n,
         }
-        return {name: value for name, value in values.items() if value is not None}
 
     def to_json(self) -> Mapping[str, Json]:
         """The labels and counts from which all measures follow."""

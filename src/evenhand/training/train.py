@@ -23,7 +23,6 @@ from evenhand.training.classifier_job import (
     OVER_WORDS,
     ClassifierFit,
     ClassifierTraining,
-    MultilabelTraining,
     SeedAverageTraining,
     backbone_kind,
     ensemble_members,
@@ -214,25 +213,30 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     valid, test = (Path(given) if given else None for given in (options["valid"], options["test"]))
     recipe = _adjust(preset.recipe if preset else _default_recipe(backbone), options)
     longest = options["max_length"] or (preset.longest if preset else MAX_LENGTH)
-    fit = ClassifierFit(task, backbone, (), recipe, longest, options["device"], options["offline"])
-    given = options["label"]
+    given, text, seed = options["label"], options["text"] or "text", options["seed"]
     labels = tuple(map(str.strip, given.split(","))) if given else preset.labels if preset else ()
     if len(labels) > 1:
         for name in ("test", "runs"):
             if options.get(name) is not None:
                 raise InputError(f"--{name} does not apply to several label columns", fix=f"remove --{name}")
-        check_files([valid] if valid else [])
-        text = options["text"] or (preset.text if preset else "text")
-        several = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
-        return MultilabelTraining(task, data, valid, several, replace(fit, labels=several.labels, each=True))
+        text = options["text"] or (preset.text if preset else text)
     check_files([path for path in (valid, test) if path])
-    columns = (options["text"] or "text", given or "label")
-    kind = TASKS[task]
-    examples = read_examples(
-        data, kind, valid=valid, test=test, text=columns[0], label=columns[1], seed=options["seed"]
+    if len(labels) > 1:
+        examples = read_multilabel(data, task, labels, valid=valid, text=text, seed=seed)
+    else:
+        columns = {"text": text, "label": given or "label"}
+        examples = read_examples(data, TASKS[task], valid=valid, test=test, seed=seed, **columns)
+    fit = ClassifierFit(
+        task,
+        backbone,
+        examples.labels,
+        recipe,
+        longest,
+        options["device"],
+        options["offline"],
+        examples.each,
     )
-    fit = replace(fit, labels=examples.labels)
-    job = ClassifierTraining(kind, data, valid, columns, examples, fit, test)
+    job = ClassifierTraining(task, data, valid, test, (text, given or "label"), examples, fit)
     runs = options["runs"] or (preset.runs if preset else 1)
     return SeedAverageTraining(job, runs) if runs > 1 else job
 
