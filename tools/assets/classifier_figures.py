@@ -30,7 +30,6 @@ from evenhand.training.linear_text import (
 from evenhand.training.test_measures import (
     Floats,
     MeasuredValue,
-    accuracy,
     bootstrap_measure,
     macro_f1,
     roc_auc,
@@ -40,6 +39,7 @@ from tools.assets.classifier_data import Packed
 from tools.assets.classifier_report import (
     ROUNDS,
     Answered,
+    accuracy,
     emotion_figures,
     group_gaps,
     regard_figures,

@@ -119,10 +119,7 @@ def read_arpa(path: Path) -> NgramModel:
                     for tables in (probabilities, backoffs) if mark.endswith("-grams:") else ():
                         tables.append({})
                 elif probabilities and mark:
-                    gram, number, weight = _read_line(line, len(probabilities))
-                    probabilities[-1][gram] = number
-                    if weight:
-                        backoffs[-1][gram] = weight
+                    _add_line(line, len(probabilities), probabilities[-1], backoffs[-1])
                 elif mark.startswith("ngram "):
                     sizes.append(int(mark.partition("=")[2]))
         counts = [len(table) for table in probabilities]
@@ -140,13 +137,15 @@ def read_arpa(path: Path) -> NgramModel:
     return NgramModel(tuple(probabilities), tuple(backoffs))
 
 
-def _read_line(line: str, order: int) -> tuple[Gram, float, float]:
-    """The n-gram of a line, its log-probability and its weight, which is often left out."""
+def _add_line(line: str, order: int, numbers: dict[Gram, float], weights: dict[Gram, float]) -> None:
+    """Add the log-probability of a line's n-gram, and its weight, which is often left out."""
     value, words, *weight = line.rstrip("\r\n").split("\t")
     gram, number, left = tuple(words.split(" ")), float(value), float(weight[0]) if weight else 0.0
     if len(gram) != order or not -_LOWEST <= number <= 0.0 or not abs(left) <= _MOST_WEIGHT:
         raise ValueError(f"a line of order {order} is {line.strip()[:80]!r}")
-    return gram, number, left
+    numbers[gram] = number
+    if left != 0.0:
+        weights[gram] = left
 
 
 def _count_ngrams(texts: Iterable[Sequence[str]], order: int) -> list[Counter[Gram]]:

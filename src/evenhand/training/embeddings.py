@@ -385,8 +385,7 @@ class WordVectorTraining:
 
 def _evaluate(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
     questions = load_questions()
-    shares = analogy_shares(vectors, questions["analogies"]).values()
-    right, total = sum(share.right for share in shares), sum(share.total for share in shares)
+    right, total = map(sum, zip(*analogy_shares(vectors, questions["analogies"]).values(), strict=True))
     measures = {"words": float(len(vectors.words))}
     rows = [("analogies", f"{right:,} of {total:,} correct")]
     if total:
@@ -396,13 +395,6 @@ def _evaluate(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, s
         measures["similarity"] = correlation
         rows.append(("word similarity, Spearman", f"{correlation:.3f} over {pairs} pairs"))
     return measures, rows
-
-
-class QuestionScore(NamedTuple):
-    """The number correct and the total."""
-
-    right: int
-    total: int
 
 
 def load_questions() -> dict[str, Any]:
@@ -417,10 +409,10 @@ def load_questions() -> dict[str, Any]:
     return questions
 
 
-def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, QuestionScore]:
-    """For each kind the number of correct answers: the nearest word to b - a + c is d (a, b, c excluded).
+def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, tuple[int, int]]:
+    """For each kind the number of correct answers, and of all: the nearest word to b - a + c is d.
 
-    Questions with a word that has no vector are skipped.
+    a, b and c are excluded as answers; questions with a word that has no vector are skipped.
     """
     unit, index, shares = unit_rows(vectors.matrix), vectors.index, {}
     for kind, pairs in analogies.items():
@@ -429,7 +421,7 @@ def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict
         a, b, c, d = np.array(questions, dtype=np.int64).reshape(-1, 4).T
         cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
         cosines[np.arange(len(questions)), [a, b, c]] = -np.inf
-        shares[kind] = QuestionScore(int((cosines.argmax(axis=1) == d).sum()), len(questions))
+        shares[kind] = int((cosines.argmax(axis=1) == d).sum()), len(questions)
     return shares
 
 

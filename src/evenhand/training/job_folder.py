@@ -48,12 +48,13 @@ class TrainingFolder(ExitStack):
             )
         lock = FolderLock(path)
         lock.acquire("training in")
-        with ExitStack() as refusal:
-            refusal.callback(lock.release)
+        try:
             if fresh:
                 self._empty()
             self.measures: Mapping[str, float] | None = self._resume()
-            refusal.pop_all()
+        except BaseException:
+            lock.release()
+            raise
         self.callback(lock.release, remove=True)
 
     def finish(self, measures: Mapping[str, float], *, card: str, **details: Json) -> Mapping[str, float]:
@@ -111,9 +112,8 @@ def write_predictions_csv(
     labels: Sequence[str], rows: Iterable[tuple[TextPrediction, Sequence[float]]]
 ) -> str:
     """Write the predictions with the probability of each label, in a spreadsheet-safe form."""
-    columns = dict.fromkeys(TextPrediction._fields, pl.String()) | {
-        f"p_{label}": pl.Float64() for label in labels
-    }
+    shares = dict.fromkeys((f"p_{label}" for label in labels), pl.Float64())
+    columns = dict.fromkeys(TextPrediction._fields, pl.String()) | shares
     cells = [(*prediction, *map(float, shares)) for prediction, shares in rows]
     return spreadsheet_csv(pl.DataFrame(cells, schema=columns, orient="row"), decimals=4)
 
@@ -135,10 +135,10 @@ def write_classifier_card(
     title: str,
     settings: Mapping[str, object],
     held_out: HeldOutResult,
-    yardstick: HeldOutResult | None,
-    history: Sequence[EpochLosses],
     notes: Sequence[str],
     use: str,
+    yardstick: HeldOutResult | None = None,
+    history: Sequence[EpochLosses] = (),
 ) -> str:
     """The card of a classifier, in Markdown."""
     figures = [
@@ -150,25 +150,16 @@ def write_classifier_card(
     ]
     if yardstick is not None:
         figures.append(("baseline: linear, hashed word n-grams", format_accuracy(*yardstick.accuracy)))
-    classes = [
-        (
-            row.label,
-            *("-" if n is None else f"{n:.3f}" for n in (row.precision, row.recall, row.f1)),
-            f"{row.n:,}",
-        )
-        for row in held_out.classes
-    ]
+    classes, confusion = [], []
+    for (label, *shares, count), counts in zip(held_out.classes, held_out.confusion, strict=True):
+        cells = ("-" if share is None else f"{share:.3f}" for share in shares)
+        classes.append((label, *cells, f"{count:,}"))
+        confusion.append((label, *map("{:,}".format, counts)))
     results = [
         markdown_table(*figures),
         markdown_table(("label", "precision", "recall", "F1", "texts"), *classes),
         "Texts by true label (rows) and predicted label (columns):",
-        markdown_table(
-            ("", *held_out.labels),
-            *(
-                (label, *map("{:,}".format, row))
-                for label, row in zip(held_out.labels, held_out.confusion, strict=True)
-            ),
-        ),
+        markdown_table(("", *held_out.labels), *confusion),
     ]
     if history:
         epochs = [
@@ -179,12 +170,7 @@ def write_classifier_card(
 
 
 def write_card(
-    *,
-    title: str,
-    settings: Mapping[str, object],
-    results: Sequence[str],
-    notes: Sequence[str],
-    use: str,
+    *, title: str, settings: Mapping[str, object], results: Sequence[str], notes: Sequence[str], use: str
 ) -> str:
     """The card of any trained artefact, in Markdown."""
     parts = [

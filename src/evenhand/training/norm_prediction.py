@@ -75,14 +75,6 @@ class WordRatings(NamedTuple):
     values: Matrix
 
 
-class NormAgreement(NamedTuple):
-    """Pearson's r of held-out predictions with ratings, in [-1, 1], and the number of words."""
-
-    variable: str
-    r: float
-    words: int
-
-
 def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
     """The single words rated in any of the tables, lower-cased, with the columns named after our variables.
 
@@ -106,8 +98,10 @@ def match_vectors(ratings: WordRatings, vectors: WordVectors) -> tuple[Matrix, M
     return _features(vectors)[rows], ratings.values[rated]
 
 
-def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormAgreement]:
-    """For each variable the agreement of predictions on held-out words with the ratings, over all folds."""
+def cross_validate(
+    features: Matrix, values: Matrix, recipe: NormNetworkConfig
+) -> list[tuple[str, float, int]]:
+    """For each variable Pearson's r of held-out predictions with ratings, over all folds, and the words."""
     order = np.random.default_rng(recipe.seed).permutation(len(features))
     predicted = np.empty_like(values)
     for fold in range(recipe.folds):
@@ -119,7 +113,7 @@ def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) 
     for name, given, rated in zip(NORMS, predicted.T, values.T, strict=True):
         has_rating = ~np.isnan(rated)
         r = np.corrcoef(given[has_rating], rated[has_rating])[0, 1] if has_rating.sum() > 2 else np.nan
-        agreements.append(NormAgreement(name, float(r), int(has_rating.sum())))
+        agreements.append((name, float(r), int(has_rating.sum())))
     return agreements
 
 
@@ -260,7 +254,7 @@ class NormTraining:
         with progress.step("lexicon", None), replace_file(folder.path / LEXICON) as path:
             lexicon = build_lexicon(vectors, ratings, self.recipe)
             write_lexicon(lexicon, path)
-        rows = [(a.variable, f"{a.r:.3f}", format_interval(a.r, a.words), f"{a.words:,}") for a in agreements]
+        rows = [(name, f"{r:.3f}", format_interval(r, n), f"{n:,}") for name, r, n in agreements]
         header = ("variable", "Pearson's r, held-out words", "95 % interval", "rated words")
         card = write_card(
             title="Emotion lexicon",
@@ -274,7 +268,7 @@ class NormTraining:
             notes=("Values are predictions, also for rated words. r is computed on held-out words.",),
             use=score_command(f"norms={folder.path / LEXICON}"),
         )
-        measures = {f"r_{a.variable}": a.r for a in agreements if math.isfinite(a.r)}
+        measures = {f"r_{name}": r for name, r, _ in agreements if math.isfinite(r)}
         return folder.finish(measures | {"words": len(lexicon.words)}, card=card)
 
 

@@ -43,11 +43,6 @@ def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
     return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
-    """The share of texts with the correct label."""
-    return float((predicted == truth).mean())
-
-
 def macro_f1(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
     """The mean over labels of F1 = 2 hits / (predicted + true); labels that never occur are left out."""
     scores = []
@@ -68,11 +63,6 @@ def calibration_error(probabilities: Floats, truth: Floats, *, bins: int = 15) -
     return float(np.abs(predicted - observed).sum() / len(truth))
 
 
-def pearson(predicted: Floats, truth: Floats) -> float:
-    """The linear correlation, -1 to 1."""
-    return float(np.corrcoef(predicted, truth)[0, 1])
-
-
 def bootstrap_measure(
     measure: Callable[..., float], *arrays: NDArray[np.generic], rounds: int = 1000, seed: int = 0
 ) -> MeasuredValue:
@@ -85,18 +75,6 @@ def bootstrap_measure(
     drawn = [measure(*(array[at] for array in arrays)) for at in rng.integers(0, n, (rounds, n))]
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return MeasuredValue(measure(*arrays), float(low), float(high), n)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelScore:
-    """How well one label is predicted, each in [0, 1]; None if the denominator is 0."""
-
-    label: str
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    n: int
-    """Number of texts with the label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +123,21 @@ class HeldOutResult:
         return sum(self.confusion[self.labels.index(self.majority_label)]) / self.n
 
     @property
-    def classes(self) -> tuple[LabelScore, ...]:
-        """Precision, recall and F1 of every label."""
+    def classes(self) -> list[tuple[str, float | None, float | None, float | None, int]]:
+        """Precision, recall and F1 of every label, None where the denominator is 0, and its texts."""
         counts = np.array(self.confusion)
         scores = []
         for label, *numbers in zip(self.labels, counts.diagonal(), counts.sum(0), counts.sum(1), strict=True):
             hits, predicted, true = map(int, numbers)
             parts = ((hits, predicted), (hits, true), (2 * hits, predicted + true))
             precision, recall, f1 = (part / whole if whole else None for part, whole in parts)
-            scores.append(LabelScore(label, precision, recall, f1, true))
-        return tuple(scores)
+            scores.append((label, precision, recall, f1, true))
+        return scores
 
     @property
     def macro_f1(self) -> float:
         """The mean F1 over the labels that occur or were predicted."""
-        scores = [score.f1 for score in self.classes if score.f1 is not None]
+        scores = [f1 for *_, f1, _ in self.classes if f1 is not None]
         return sum(scores) / len(scores)
 
     def measures(self) -> dict[str, float]:
