@@ -173,7 +173,7 @@ def test_texts_without_words_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("once only")
     with pytest.raises(InputError, match=r"^no word is frequent enough in the texts\."):
-        train_word_vectors([path], tmp_path / "out")
+        train_word_vectors([path], tmp_path / "out", recipe=WordVectorConfig())
 
 
 def test_checks_by_hand() -> None:

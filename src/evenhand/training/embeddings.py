@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, permutations
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.protocols import Progress
+from evenhand.core.regular_files import read_text
 from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
@@ -36,6 +37,7 @@ from evenhand.text.word_vectors import WordVectors, save_vectors, unit_rows, wor
 from evenhand.training.corpus_text import split_documents
 from evenhand.training.finetuning import write_whole
 from evenhand.training.job_folder import (
+    CHECKPOINT,
     TrainingFolder,
     describe_files,
     describe_settings,
@@ -88,14 +90,12 @@ class SkipGramConfig:
 
 
 class SkipGramBatch(NamedTuple):
-    """A batch of windows of text."""
+    """Windows of text: the numbers of their words, and of their negative samples (windows x words)."""
 
     near: Tensor
-    """(windows, words): word numbers."""
     weights: Tensor
-    """(windows, words, words): the weight of each pair; 0 out of reach and across documents."""
+    """The weight of each pair of words of a window; 0 out of reach and across documents."""
     far: Tensor
-    """(windows, negatives): word numbers."""
 
 
 def run_epoch(
@@ -109,17 +109,10 @@ def run_epoch(
     done: float,
     share: float,
 ) -> None:
-    """Update ``words`` and ``contexts`` in place with one pass over the text.
+    """Update ``words`` and ``contexts``, the vectors and output vectors, in one pass over the text.
 
-    Args:
-        ids: Word numbers; negative ones separate documents.
-        counts: The number of occurrences of each word.
-        words: The vectors, one row per word.
-        contexts: The output vectors, one row per word.
-        settings: Window, negatives, rates.
-        seed: Determines every draw.
-        done: Share of the whole training that is completed.
-        share: Share of the whole training in this pass.
+    ``ids`` are word numbers, with negative ones between documents; ``done`` is the share of the whole
+    training that is completed, ``share`` that of this pass.
     """
     rng = np.random.default_rng(seed)
     number, document = subsample(ids, keep_shares(counts, settings.common), rng)
@@ -224,20 +217,15 @@ class WordVocabulary(NamedTuple):
     counts: Counts
 
 
-def train_word_vectors(
-    paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig | None = None
-) -> WordVectors:
+def train_word_vectors(paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig) -> WordVectors:
     """Train word vectors on the texts' training documents and write them to ``out/vectors.safetensors``.
 
-    Args:
-        paths: UTF-8 files, documents separated by an empty line; one document in a hundred is held out.
-        out: Folder for the vectors and, between epochs, the checkpoint and the encoded text.
-        recipe: How to train.
+    The paths are UTF-8 files, documents separated by an empty line; one document in a hundred is held out.
+    Between epochs ``out`` also has the checkpoint and the encoded text.
     """
-    recipe = recipe or WordVectorConfig()
     out.mkdir(parents=True, exist_ok=True)
     vocabulary, ids = _encode_corpus(paths, out, recipe.words)
-    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / "checkpoint.safetensors")
+    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / CHECKPOINT)
     path = out / VECTORS
     with replace_file(path) as part:
         save_vectors(vocabulary.words, matrix, part)
@@ -291,9 +279,8 @@ def fit_word_vectors(
         words, first = ((draws - 0.5) / recipe.width).astype(np.float32), 0
         contexts = np.zeros_like(words)
     for epoch in range(first, recipe.epochs):
-        start = time.monotonic()
+        start, seed = time.monotonic(), recipe.seed * 1000 + epoch
         schedule = {"done": epoch / recipe.epochs, "share": 1 / recipe.epochs}
-        seed = recipe.seed * 1000 + epoch
         run_epoch(ids, counts, words, contexts, settings=recipe.settings, seed=seed, **schedule)
         if checkpoint:
             state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
@@ -309,13 +296,11 @@ def _encode_corpus(paths: Sequence[Path], out: Path, size: int) -> tuple[WordVoc
     """The vocabulary and the encoded text, read from ``out`` if an earlier call wrote them."""
     stored = out / "encoded.safetensors"
     if not stored.exists():
-        vocabulary = choose_vocabulary(
-            count_words(_texts(paths)), size, required=load_gender_words().specific
-        )
+        counts = count_words(_texts(paths))
+        vocabulary = choose_vocabulary(counts, size, required=load_gender_words().specific)
         if not vocabulary.words:
-            raise InputError(
-                "no word is frequent enough in the texts", expected=f"words that occur {LEAST} times"
-            )
+            expected = f"words that occur {LEAST} times"
+            raise InputError("no word is frequent enough in the texts", expected=expected)
         encoded = {
             "letters": np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8).copy(),
             "counts": vocabulary.counts,
@@ -342,18 +327,14 @@ class WordVectorTraining:
 
     def identity(self) -> dict[str, Json]:
         """Everything that determines the result."""
-        return {
-            "task": "embeddings",
-            "data": [file_digest(path) for path in self.data],
-            **asdict(self.recipe),
-        }
+        digests: list[Json] = [file_digest(path) for path in self.data]
+        return {"task": "embeddings", "data": digests, **asdict(self.recipe)}
 
     def lines(self) -> tuple[str, ...]:
         """The planned steps."""
-        return (
-            f"texts   {', '.join(path.name for path in self.data)}",
-            f"vectors at most {self.recipe.words:,} words x {self.recipe.width}, {self.recipe.epochs} epochs",
-        )
+        recipe, names = self.recipe, ", ".join(path.name for path in self.data)
+        vectors = f"vectors at most {recipe.words:,} words x {recipe.width}, {recipe.epochs} epochs"
+        return (f"texts   {names}", vectors)
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, write the vectors and evaluate them on our own questions."""
@@ -397,16 +378,9 @@ def _evaluate(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, s
     return measures, rows
 
 
-def load_questions() -> dict[str, Any]:
-    """The evaluation questions that ship with the embedded vectors.
-
-    ``analogies``: kind to pairs, of which every two form a question; ``similarity``: two words and their
-    similarity, 0 to 10; ``occupations``: words.
-    """
-    questions: dict[str, Any] = json.loads(
-        asset_path("embeddings", "checks.json").read_text(encoding="utf-8")
-    )
-    return questions
+def load_questions() -> Mapping[str, Any]:
+    """Our evaluation questions: ``analogies`` (pairs by kind), ``similarity`` (0 to 10), ``occupations``."""
+    return cast("Mapping[str, Any]", json.loads(read_text(asset_path("embeddings", "checks.json"))))
 
 
 def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, tuple[int, int]]:

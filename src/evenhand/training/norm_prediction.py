@@ -117,54 +117,47 @@ def cross_validate(
     return agreements
 
 
-class NormNetwork(nn.Module):
-    """Shared hidden layers with one output per variable; predictions are on the ratings' own scale."""
+class NormNetworks(NamedTuple):
+    """Networks that predict standardised ratings (rows x variables), and the ratings' own scale."""
 
-    def __init__(self, width: int, recipe: NormNetworkConfig, mean: Tensor, spread: Tensor) -> None:
-        super().__init__()
-        first, second = recipe.hidden
-        self.layers = nn.Sequential(
-            nn.Dropout(recipe.input_dropout),
-            *(nn.Linear(width, first), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
-            *(nn.Linear(first, second), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
-            nn.Linear(second, len(mean)),
-        )
-        self.mean = mean
-        self.spread = spread
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return standardised predictions (rows x variables)."""
-        answer: Tensor = self.layers(features)
-        return answer
+    networks: list[nn.Module]
+    mean: Tensor
+    spread: Tensor
 
 
-def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
-    """The trained networks, which differ only in their seed."""
+def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> NormNetworks:
+    """The trained networks, alike but for their seed: shared hidden layers, one output per variable."""
     inputs, rated = torch.from_numpy(features), torch.from_numpy(values)
     has_rating = ~rated.isnan()
     count = has_rating.sum(dim=0).clamp(min=1)
     mean = torch.where(has_rating, rated, 0.0).sum(dim=0) / count
     spread = (torch.where(has_rating, rated - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
     target = torch.where(has_rating, (rated - mean) / spread, 0.0)
-    networks = []
+    networks: list[nn.Module] = []
+    first, second = recipe.hidden
     for number in range(recipe.networks):
         with single_thread(), torch.random.fork_rng():
             torch.manual_seed(recipe.seed * 1000 + number)
-            network = NormNetwork(inputs.shape[1], recipe, mean, spread).train()
+            network = nn.Sequential(
+                nn.Dropout(recipe.input_dropout),
+                *(nn.Linear(inputs.shape[1], first), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
+                *(nn.Linear(first, second), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
+                nn.Linear(second, len(mean)),
+            )
             optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
             for step in range(recipe.steps):
                 rows = torch.randint(len(inputs), (recipe.rows,))
                 error = (network(inputs[rows]) - target[rows]).square() * has_rating[rows]
                 descend(error.sum() / has_rating[rows].sum(), optimiser, factor=1 - step / recipe.steps)
         networks.append(network.eval())
-    return networks
+    return NormNetworks(networks, mean, spread)
 
 
-def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix:
+def predict_ratings(fitted: NormNetworks, features: Matrix) -> Matrix:
     """The mean prediction, clipped to each variable's scale."""
     with torch.no_grad():
         rows = torch.from_numpy(features)
-        answers = [(net(rows) * net.spread + net.mean).numpy() for net in networks]
+        answers = [(network(rows) * fitted.spread + fitted.mean).numpy() for network in fitted.networks]
     mean: Matrix = np.clip(np.mean(answers, axis=0), _SCALES[:, 0], _SCALES[:, 1]).astype(np.float32)
     return mean
 
@@ -226,8 +219,8 @@ class NormTraining:
     def identity(self) -> dict[str, Json]:
         """Everything that determines the result."""
         vectors = file_digest(self.vectors) if self.vectors else "embedded"
-        data: list[Json] = [file_digest(path) for path in self.data]
-        return {"task": "norms", "data": data, "vectors": vectors, **asdict(self.recipe)}
+        digests: list[Json] = [file_digest(path) for path in self.data]
+        return {"task": "norms", "data": digests, "vectors": vectors, **asdict(self.recipe)}
 
     def lines(self) -> tuple[str, ...]:
         """The planned steps."""
