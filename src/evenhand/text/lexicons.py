@@ -42,8 +42,7 @@ class Lexicon:
 def read_lexicon(path: Path) -> Lexicon:
     """The ratings of a table whose first column is the word; the columns of `NORMS` are looked up by name.
 
-    Args:
-        path: ``.tsv``, ``.csv`` or ``.txt`` (tabs), packed with xz where the name ends in ``.xz``.
+    The path ends in ``.tsv``, ``.csv`` or ``.txt`` (tabs), and in ``.xz`` where it is packed.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}", expected="a .tsv or .csv lexicon", fix="check the path")

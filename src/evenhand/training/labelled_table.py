@@ -23,7 +23,7 @@ from evenhand.store.atomic_writes import write_text
 from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import read_lines, read_table, spreadsheet_csv, unguard_table
 from evenhand.text.data_splits import divide_texts, find_near_duplicates
-from evenhand.training.options import TASKS, ClassificationTask
+from evenhand.training.options import TASKS, ClassificationTask, TrainOptions
 from evenhand.training.test_measures import HeldOutResult
 
 LEAST: Final = 20
@@ -264,13 +264,10 @@ def _read_marks(path: Path, named: Mapping[str, Sequence[str]], text: str) -> tu
 
 
 def resolve_training_data(
-    task: str,
-    data: tuple[Path, ...],
-    study: Path | str | None,
-    consensus: str | None,
-    agreement: float | None,
+    task: str, data: tuple[Path, ...], options: TrainOptions
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The training tables, given directly or from a study, and the plan's lines about the study."""
+    study, agreement = options["study"], options["agreement"]
     if (study is None) == (not data):
         given = "neither data nor a study" if study is None else "both data and a study"
         raise InputError(
@@ -284,7 +281,7 @@ def resolve_training_data(
         raise InputError(
             f"{task} is not trained from a study", expected=", ".join(TASKS), fix="give a table instead"
         )
-    rule = ConsensusRule(consensus or "majority", 0.5 if agreement is None else agreement, 1)
+    rule = ConsensusRule(options["consensus"] or "majority", 0.5 if agreement is None else agreement, 1)
     path, texts, dropped = _tabulate_labels(study, TASKS[task], rule)
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items())) or "none"
     return (path,), (f"study    {study}: {texts:,} texts with an agreed label; dropped: {reasons}",)
@@ -303,9 +300,8 @@ def _tabulate_labels(
     texts = aggregate_texts(collected, rule)
     ours = {label: _label(label, task, collected) for label in texts["human"].drop_nulls().unique()}
     labels = pl.col("human").replace_strict(ours, return_dtype=pl.String, default=None)
-    texts = texts.with_columns(labels.alias("label"))
-    lost = texts.filter(pl.col("label").is_null())
-    dropped = Counter([*lost.filter(pl.col("human").is_null())["reason"], *lost["human"].drop_nulls()])
+    texts = texts.with_columns(label=labels, lost=pl.coalesce("human", "reason"))
+    dropped = Counter(texts.filter(pl.col("label").is_null())["lost"])
     table = texts.drop_nulls("label").select(pl.col("item_id").alias("id"), "text", "label").sort("id")
     if table.is_empty():
         raise InputError(

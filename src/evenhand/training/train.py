@@ -149,9 +149,7 @@ def prepare(
             fix="name one of these",
         )
     _check_options(task, options)
-    paths, notes = resolve_training_data(
-        task, paths, options["study"], options["consensus"], options["agreement"]
-    )
+    paths, notes = resolve_training_data(task, paths, options)
     if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
         from evenhand.training.semeval import check_unseen, prepare_tables
 
