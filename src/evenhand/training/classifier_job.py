@@ -381,14 +381,10 @@ class AverageAccuracy(NamedTuple):
     def measures(self) -> dict[str, float]:
         """The defined numbers, by name."""
         name = self.part if self.context == ALL else f"{self.part}_{self.context}"
-        values = {
-            f"{name}_accuracy": self.accuracy,
-            f"{name}_accuracy_low": self.low,
-            f"{name}_accuracy_high": self.high,
-            f"{name}_sd": self.sd_over_runs,
-            f"{name}_n": self.texts,
-        }
-        return {key: value for key, value in values.items() if value is not None}
+        ends = ("accuracy", "accuracy_low", "accuracy_high", "sd", "n")
+        values = (self.accuracy, self.low, self.high, self.sd_over_runs, self.texts)
+        named = zip(ends, values, strict=True)
+        return {f"{name}_{end}": value for end, value in named if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
