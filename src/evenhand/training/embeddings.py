@@ -221,10 +221,16 @@ def train_word_vectors(paths: Sequence[Path], out: Path, *, recipe: WordVectorCo
     """Train word vectors on the texts' training documents and write them to ``out/vectors.safetensors``.
 
     The paths are UTF-8 files, documents separated by an empty line; one document in a hundred is held out.
-    Between epochs ``out`` also has the checkpoint and the encoded text.
+    Between epochs ``out`` also has the checkpoint.
     """
     out.mkdir(parents=True, exist_ok=True)
-    vocabulary, ids = _encode_corpus(paths, out, recipe.words)
+    required = load_gender_words().specific
+    vocabulary = choose_vocabulary(count_words(_texts(paths)), recipe.words, required=required)
+    if not vocabulary.words:
+        expected = f"words that occur {LEAST} times"
+        raise InputError("no word is frequent enough in the texts", expected=expected)
+    ids = encode_texts(_texts(paths), vocabulary.words)
+    _LOG.info("%d words, %d running words", len(vocabulary.words), int((ids >= 0).sum()))
     matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / CHECKPOINT)
     path = out / VECTORS
     with replace_file(path) as part:
@@ -292,27 +298,6 @@ def fit_word_vectors(
     return np.asarray(both - both.mean(axis=0), dtype=np.float32)
 
 
-def _encode_corpus(paths: Sequence[Path], out: Path, size: int) -> tuple[WordVocabulary, Ids]:
-    """The vocabulary and the encoded text, read from ``out`` if an earlier call wrote them."""
-    stored = out / "encoded.safetensors"
-    if not stored.exists():
-        counts = count_words(_texts(paths))
-        vocabulary = choose_vocabulary(counts, size, required=load_gender_words().specific)
-        if not vocabulary.words:
-            expected = f"words that occur {LEAST} times"
-            raise InputError("no word is frequent enough in the texts", expected=expected)
-        encoded = {
-            "letters": np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8).copy(),
-            "counts": vocabulary.counts,
-            "ids": encode_texts(_texts(paths), vocabulary.words),
-        }
-        write_whole(stored, {name: torch.from_numpy(values) for name, values in encoded.items()})
-    tensors = load_file(stored)
-    words = tuple(tensors["letters"].tobytes().decode().split("\n"))
-    _LOG.info("%d words, %d running words", len(words), int((tensors["ids"] >= 0).sum()))
-    return WordVocabulary(words, tensors["counts"]), tensors["ids"]
-
-
 def _texts(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         yield from (document.text for document in split_documents(path)[0])
@@ -360,7 +345,6 @@ class WordVectorTraining:
             notes=notes,
             use=score_command(f"gender_polarity={folder.path / VECTORS}"),
         )
-        (folder.path / "encoded.safetensors").unlink(missing_ok=True)
         return folder.finish(measures, card=card)
 
 
