@@ -136,7 +136,7 @@ assets-embeddings: $(READY)
 	cp $(WORK)/embeddings/vectors.safetensors $(ASSETS)/embeddings/
 
 assets-norms: $(READY)
-	$(PYTHON_M) evenhand.training.norm_prediction $(FROM)/data/norms/vad_glasgow.csv $(FROM)/data/norms/be5_emomap.tsv \
+	$(PYTHON_M) tools.assets.train_norms $(FROM)/data/norms/vad_glasgow.csv $(FROM)/data/norms/be5_emomap.tsv \
 	  --vectors $(ASSETS)/embeddings/vectors.safetensors --out $(ASSETS)/norms/lexicon.tsv.xz $(NORMS)
 
 assets-ideology: $(READY)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import ExplainsScores, Metric
 from evenhand.core.records import Text, Value
-from evenhand.metrics.sentiment import Sentiment
-from evenhand.metrics.vader import VaderScorer
+from evenhand.metrics.sentiment import Sentiment, VaderScorer
 
 METRIC = Sentiment()
 

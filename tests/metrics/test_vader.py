@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.oracles.vader import compounds_slowly
 from vaderSentiment import vaderSentiment as package
 
-from evenhand.metrics.vader import VaderScorer
+from evenhand.metrics.sentiment import VaderScorer
 
 SCORER = VaderScorer()
 RULE_WORDS = (

@@ -6,7 +6,7 @@ from tests.oracles.masking import terms_slowly
 from tests.oracles.terms import TermMatch, find_slowly
 
 from evenhand.core.records import Mention
-from evenhand.text.term_search import TermSearcher
+from evenhand.text.rendering import TermSearcher
 
 
 def find_terms(terms: list[str], text: str) -> list[TermMatch]:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.oracles.masking import mask_slowly
 
 from evenhand.core.records import Mention
-from evenhand.text.rendering import mask_mentions
-from evenhand.text.term_search import _FOLD, TermSearcher, TermSpan
+from evenhand.text.rendering import _FOLD, TermSearcher, TermSpan, mask_mentions
 
 # Letters whose case is odd (long s, sharp s, dotless i, iota below, Kelvin, final sigma), every apostrophe,
 # spaces of three kinds, and signs that are no words.

@@ -14,6 +14,7 @@ from evenhand.training.embeddings import (
     SkipGramBatch,
     SkipGramConfig,
     WordVectorConfig,
+    analogy_shares,
     choose_vocabulary,
     count_words,
     draw_edges,
@@ -21,11 +22,11 @@ from evenhand.training.embeddings import (
     fit_word_vectors,
     keep_shares,
     reach_weights,
+    similarity_correlation,
     subsample,
     train_word_vectors,
     update_vectors,
 )
-from evenhand.training.word_jobs import analogy_shares, similarity_correlation
 
 TOPICS = (["apple", "pear", "plum", "cherry"], ["hammer", "saw", "drill", "nail"])
 
@@ -172,7 +173,7 @@ def test_texts_without_words_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("once only")
     with pytest.raises(InputError, match=r"^no word is frequent enough in the texts\."):
-        train_word_vectors([path], tmp_path / "out")
+        train_word_vectors([path], tmp_path / "out", recipe=WordVectorConfig())
 
 
 def test_checks_by_hand() -> None:

@@ -55,11 +55,11 @@ def test_a_tiny_bert_becomes_a_regard_metric(bert: Path, table: Path, tmp_path: 
     # The metric answers as the card says: the confusion matrix is repeated from the stored folder.
     details = json.loads((done.folder / "training.json").read_text())["held_out"]
     job = prepare("regard", table, backbone=str(bert), **SMALL).job
-    held_out = job.examples.held_out  # type: ignore[attr-defined]
+    held_out = job.examples.unseen["dev"]  # type: ignore[attr-defined]
     said = regards(done.folder, list(held_out.texts))
     found = np.zeros((3, 3), dtype=int)
-    for truth, label in zip(held_out.labels, said, strict=True):
-        found[details["labels"].index(truth), details["labels"].index(label)] += 1
+    for truth, label in zip(held_out.truth, said, strict=True):
+        found[truth, details["labels"].index(label)] += 1
     assert found.tolist() == details["confusion"]
     assert done.measures["accuracy"] > done.measures["majority"]
     assert "| accuracy, 95 % interval (Wilson) |" in done.card
@@ -250,8 +250,7 @@ def test_norms_become_a_lexicon(tmp_path: Path) -> None:
     from evenhand.metrics.norms import Norms
     from evenhand.text.lexicons import NORMS
     from evenhand.text.word_vectors import save_vectors
-    from evenhand.training.norm_prediction import NormNetworkConfig
-    from evenhand.training.word_jobs import NormTraining
+    from evenhand.training.norm_prediction import NormNetworkConfig, NormTraining
 
     rng = np.random.default_rng(0)
     words = [f"word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
@@ -282,8 +281,7 @@ def test_norms_become_a_lexicon(tmp_path: Path) -> None:
 
 def test_texts_become_word_vectors(tmp_path: Path) -> None:
     from evenhand.metrics.gender_polarity import GenderPolarity
-    from evenhand.training.embeddings import WordVectorConfig
-    from evenhand.training.word_jobs import WordVectorTraining
+    from evenhand.training.embeddings import WordVectorConfig, WordVectorTraining
 
     path = tmp_path / "texts.txt"
     path.write_text(

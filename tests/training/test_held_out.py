@@ -27,9 +27,9 @@ def test_measures_by_hand() -> None:
     assert found.confusion == ((2, 1, 0), (0, 2, 0), (0, 0, 0))
     # a: precision 2/2, recall 2/3, F1 4/5; b: 2/3, 2/2, 4/5; c never occurs.
     a, b, c = found.classes
-    assert (a.precision, a.recall, a.f1, a.n) == (1.0, 2 / 3, 0.8, 3)
-    assert (b.precision, b.recall, b.f1, b.n) == (2 / 3, 1.0, 0.8, 2)
-    assert (c.precision, c.recall, c.f1, c.n) == (None, None, None, 0)
+    assert a == ("a", 1.0, 2 / 3, 0.8, 3)
+    assert b == ("b", 2 / 3, 1.0, 0.8, 2)
+    assert c == ("c", None, None, None, 0)
     measures = found.measures()
     assert measures["accuracy"] == 0.8
     # Wilson, z = 1.96, p = 4/5, n = 5: centre (0.8 + 0.38415) / 1.76829 = 0.66965, half 0.29410.

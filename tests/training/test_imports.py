@@ -28,10 +28,7 @@ ASSETS = (
 )
 LOOPS = (
     *(f"tools.assets.{name}" for name in ASSETS),
-    *(
-        f"evenhand.training.{name}"
-        for name in ("embeddings", "norm_prediction", "finetuning", "ideology_words")
-    ),
+    *(f"evenhand.training.{name}" for name in ("corpus_text", "finetuning", "ideology_words")),
 )
 """All else that `make assets` trains with: numpy, torch, safetensors and tokenizers must do.
 

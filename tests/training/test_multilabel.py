@@ -13,6 +13,7 @@ import evenhand
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, Text
 from evenhand.metrics.toxicity import Toxicity
+from evenhand.training.labelled_table import read_multilabel
 from evenhand.training.options import PRESETS
 from evenhand.training.train import prepare
 
@@ -92,8 +93,8 @@ def test_the_plan_says_what_will_be_done(table: Path, tmp_path: Path) -> None:
     assert training.plan().lines == (
         "texts    48 for training, 12 held out; a binary label for each of toxic, severe_toxic, obscene, "
         "threat, insult, identity_attack",
-        "backbone bert-large-uncased-whole-word-masking, 3 epochs, batch 32, learning rate 0.0001, at most "
-        "256 tokens: 6 steps",
+        "backbone bert-large-uncased-whole-word-masking, AdamW, 3 epochs, batch 32, learning rate 0.0001, "
+        "at most 256 tokens per text, seed 0: 6 steps",
         f"folder   {tmp_path / 'out'}",
     )
 
@@ -107,6 +108,19 @@ def test_columns_by_name(table: Path, tmp_path: Path) -> None:
         prepare("toxicity", table, label="toxic,threat")
     with pytest.raises(InputError, match=r"--runs does not apply to several label columns"):
         prepare("toxicity", table, label="toxic,threat", text="comment_text", runs=2)
+
+
+def test_two_columns_of_one_label_are_one_label(tmp_path: Path) -> None:
+    path = tmp_path / "comments.csv"
+    marks = [(1, 0), (0, 1), (1, 1), (0, 0)] * 10
+    lines = [f"the {'abcd'[place % 4]} {place},{a},{b},0\n" for place, (a, b) in enumerate(marks)]
+    path.write_text("text,identity_hate,identity_attack,threat\n" + "".join(lines))
+    columns = ("identity_hate", "identity_attack", "threat", "threat")
+    examples = read_multilabel(path, "toxicity", columns, valid=path, text="text", seed=0)
+    assert examples.labels == ("identity_attack", "threat")
+    # A text has the label if one of the two columns says so.
+    assert examples.train.truth.tolist() == [[1, 0], [1, 0], [1, 0], [0, 0]] * 10
+    assert examples.unseen["dev"].counts(2) == [30, 0]
 
 
 def test_too_little_to_learn_from(tmp_path: Path) -> None:

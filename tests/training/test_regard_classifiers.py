@@ -180,10 +180,10 @@ def test_runs_are_averaged_and_the_interval_is_over_texts() -> None:
     right = np.array([[True] * 3 + [False], [True] * 2 + [False] * 2])
     found = average_accuracy(right, "test", "all")
     # Texts are right in 2, 2, 1 and 0 of 2 runs: 5 of 8.
-    assert found.estimate.value == pytest.approx(5 / 8)
-    assert found.estimate.n_clusters == 4
-    assert found.runs == (0.75, 0.5)
-    assert found.spread == pytest.approx(0.25 / 2**0.5)
+    assert found.accuracy == pytest.approx(5 / 8)
+    assert (found.texts, found.runs) == (4, 2)
+    # The runs are right in 0.75 and 0.5 of the texts.
+    assert found.sd_over_runs == pytest.approx(0.25 / 2**0.5)
 
 
 def test_several_runs_in_one_folder(table: Path, tmp_path: Path) -> None:
@@ -243,12 +243,9 @@ def test_table_4_of_the_published_annotations(data: Path) -> None:
         preset="regard-lstm",
     )
     examples = training.job.job.examples  # type: ignore[attr-defined]
-    parts = {"train": examples.train, **examples.unseen_parts()}
-    found = {
-        part: tuple(data.counts()[label] for label in ("negative", "neutral", "positive"))
-        for part, data in parts.items()
-    }
-    assert found == {"train": (80, 67, 65), "dev": (28, 15, 17), "test": (9, 11, 10)}
+    assert examples.labels == ("negative", "neutral", "positive")
+    found = {part: data.counts(3) for part, data in {"train": examples.train, **examples.unseen}.items()}
+    assert found == {"train": [80, 67, 65], "dev": [28, 15, 17], "test": [9, 11, 10]}
     assert "runs     5, seeds 0 to 4" in training.plan().lines
 
 

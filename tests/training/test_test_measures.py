@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score
+from tools.assets.classifier_report import accuracy, pearson
 
 from evenhand.training.test_measures import (
-    accuracy,
     bootstrap_measure,
     calibration_error,
     macro_f1,
-    pearson,
     roc_auc,
 )
 

@@ -42,11 +42,9 @@ from evenhand.training.linear_text import (
 from evenhand.training.test_measures import (
     Floats,
     MeasuredValue,
-    accuracy,
     bootstrap_measure,
     calibration_error,
     macro_f1,
-    pearson,
     roc_auc,
 )
 from tools.assets import labelled_corpora
@@ -55,6 +53,16 @@ from tools.assets.classifier_data import Packed
 ROUNDS: Final = 1000
 """Times texts are drawn anew for an interval."""
 _PRONOUNS: Mapping[str, tuple[str, str]] = {"he": ("him", "his"), "she": ("her", "her")}
+
+
+def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+    """The share of texts with the correct label."""
+    return float((predicted == truth).mean())
+
+
+def pearson(predicted: Floats, truth: Floats) -> float:
+    """The linear correlation, -1 to 1."""
+    return float(np.corrcoef(predicted, truth)[0, 1])
 
 
 class Answering(Protocol):

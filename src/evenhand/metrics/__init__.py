@@ -1,1 +1,1 @@
-"""One file a metric; `vader` is the engine of `sentiment`."""
+"""One file a metric."""

@@ -189,11 +189,9 @@ def _vectors(source: str | None, lists: Path | None, *, debias: bool) -> WordVec
     if source is None and lists is None and debias:
         return load_debiased_vectors()
     vectors = read_vectors(Path(source)) if source else load_embedded_vectors()
-    return (
-        hard_debias(vectors, read_gender_words(lists) if lists else load_gender_words())
-        if debias
-        else vectors
-    )
+    if not debias:
+        return vectors
+    return hard_debias(vectors, read_gender_words(lists) if lists else load_gender_words())
 
 
 def _output(name: str, larger_means: str, *, cut: float | None = None) -> OutputInfo:

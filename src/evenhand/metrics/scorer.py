@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, cast
 
 import polars as pl
@@ -73,10 +73,10 @@ class _TextBlock:
     ids: Sequence[str]
     texts: Sequence[Text | None]
     failures: Sequence[str | None]
-    cache_keys: Sequence[str] = ()
+    cache_keys: Sequence[str]
     """Of the texts there are; where the cache is not asked, their places."""
-    cached: Mapping[str, Json] = field(default_factory=dict)
-    unscored: Mapping[str, Text] = field(default_factory=dict)
+    cached: Mapping[str, Json]
+    unscored: Mapping[str, Text]
     """What the metric is asked about: the texts the cache does not know, equal strings once."""
 
 
@@ -128,14 +128,16 @@ class MetricScorer:
         """What the metric is asked about, block by block; each block is kept in ``pending`` by its place."""
         place, info = 0, self.metric.info
         for rows in generations.iter_slices(BLOCK):
-            block = self._render_block(rows, prompts, stats)
-            stats.keys.append(block.key)
-            stats.items += len(block.ids)
-            if self.folder.has_shard(STAGE, block.key):
-                stats.reused += len(block.ids)
-                advance(len(block.ids))
+            ids, (rendered, failures) = rows["id"].to_list(), self._render_texts(rows, prompts, stats)
+            strings: list[Json] = [text.text if text else None for text in rendered]
+            block_key = digest([self.spec, info.identity(), ids, strings, list(failures)])
+            stats.keys.append(block_key)
+            stats.items += len(ids)
+            if self.folder.has_shard(STAGE, block_key):
+                stats.reused += len(ids)
+                advance(len(ids))
                 continue
-            texts = [text for text in block.texts if text is not None]
+            texts = [text for text in rendered if text is not None]
             keys, cached = [str(number) for number in range(len(texts))], dict[str, Json]()
             # A cheap metric is faster than a cache.
             if not info.cheap:
@@ -143,15 +145,15 @@ class MetricScorer:
                 cached = self.cache.get_many("scores", keys)
                 stats.reused += len(cached)
             unscored = {key: text for key, text in zip(keys, texts, strict=True) if key not in cached}
-            pending[place] = replace(block, cache_keys=keys, cached=cached, unscored=unscored)
+            pending[place] = _TextBlock(block_key, ids, rendered, failures, keys, cached, unscored)
             place += 1
             yield list(unscored.values())
 
-    def _render_block(
+    def _render_texts(
         self, rows: pl.DataFrame, prompts: Mapping[str, Prompt], stats: ScoringStats
-    ) -> _TextBlock:
+    ) -> tuple[list[Text | None], list[str | None]]:
         """The texts of some rows as the metric reads them, and why others are left out."""
-        ids, info = rows["id"].to_list(), self.metric.info
+        info = self.metric.info
         texts: list[Text | None] = []
         failures: list[str | None] = []
         for prompt_id, text, failure in rows.select("prompt_id", "text", "failure").iter_rows():
@@ -174,9 +176,7 @@ class MetricScorer:
                 stats.unmasked += info.masking != "none" and not rendered.masks
             texts.append(rendered)
             failures.append(failure or (OUTSIDE_GROUPS if left_out else None))
-        strings: list[Json] = [text.text if text else None for text in texts]
-        key = digest([self.spec, info.identity(), list(ids), strings, list(failures)])
-        return _TextBlock(key, ids, texts, failures)
+        return texts, failures
 
     def _commit(self, block: _TextBlock, answers: ScoredTexts, stats: ScoringStats) -> None:
         """Write what the metric said: sound scores to the cache, then all of them as a shard."""

@@ -36,13 +36,10 @@ def find_words(
     vocabulary: Container[str] | None = None,
     skip_masks: bool = False,
 ) -> MatchedWords:
-    """The words of each text that are in the table.
+    """The words of each text that are in the table, which has the row of each.
 
-    Args:
-        texts: What is scored.
-        table: Word to row.
-        vocabulary: All known words, where those with a score of 0 have no row; else the table says.
-        skip_masks: True leaves out what stands in for a group mention.
+    ``vocabulary`` holds all known words, where those with a score of 0 have no row; ``skip_masks`` leaves out
+    what stands in for a group mention.
     """
     rows: list[int] = []
     counts: list[int] = []
@@ -70,11 +67,7 @@ def weighted_averages(table: Scores, words: MatchedWords) -> Scores:
 
     It lies between the lowest and the highest score, and strong words weigh more than weak ones. Where every
     score is 0 it is 0, and where a text has no word it is NaN. Words are added in the order of the text, so
-    that batches change nothing.
-
-    Args:
-        table: What `precompute_weights` made of a lexicon with one row a word.
-        words: The words of the texts.
+    that batches change nothing. ``table`` is what `precompute_weights` made of a lexicon.
     """
     has, sums = _fold_texts(np.add, table[words.rows], words.counts)
     total, weight = np.split(sums, 2, axis=1)

@@ -105,14 +105,6 @@ def gender_direction(vectors: WordVectors, pairs: Pairs) -> Matrix:
     return cast(Matrix, (sign * direction).astype(np.float32))
 
 
-def neutralise(vectors: WordVectors, direction: Matrix, *, specific: frozenset[str]) -> WordVectors:
-    """The vectors, all of length 1, with every word that is not ``specific`` orthogonal to the direction."""
-    kept = np.array([word in specific for word in vectors.words])
-    part = vectors.matrix @ direction
-    part[kept] = 0
-    return vectors.with_matrix(unit_rows(vectors.matrix - np.outer(part, direction)))
-
-
 def equalise(
     vectors: WordVectors, direction: Matrix, *, pairs: Pairs, female_first: bool = False
 ) -> WordVectors:
@@ -145,7 +137,10 @@ def hard_debias(vectors: WordVectors, words: GenderWords) -> WordVectors:
     signs = dict.fromkeys(words.female, 1.0) | dict.fromkeys(words.male, -1.0)
     known = ((word, sign) for word, sign in signs.items() if word in unit.index)
     wrong = {word for word, sign in known if unit.vector(word) @ direction * sign < 0}
-    neutral = neutralise(unit, direction, specific=words.specific - wrong)
+    specific, part = words.specific - wrong, unit.matrix @ direction
+    # Every word that is not specific loses its part along the direction.
+    part[[word in specific for word in unit.words]] = 0
+    neutral = unit.with_matrix(unit_rows(unit.matrix - np.outer(part, direction)))
     return equalise(neutral, direction, pairs=words.equalise, female_first=words.female_first)
 
 

@@ -42,8 +42,7 @@ class Lexicon:
 def read_lexicon(path: Path) -> Lexicon:
     """The ratings of a table whose first column is the word; the columns of `NORMS` are looked up by name.
 
-    Args:
-        path: ``.tsv``, ``.csv`` or ``.txt`` (tabs), packed with xz where the name ends in ``.xz``.
+    The path ends in ``.tsv``, ``.csv`` or ``.txt`` (tabs), and in ``.xz`` where it is packed.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}", expected="a .tsv or .csv lexicon", fix="check the path")
@@ -58,31 +57,22 @@ def read_lexicon(path: Path) -> Lexicon:
     columns = {name: names.index(name) for name in NORMS}
     words: dict[str, list[float]] = {}
     for number, row in enumerate(rows, start=2):
-        word = row[0].strip().lower() if row else ""
-        try:
-            if not word or word in words:
-                came = f"the word {word!r} occurs again" if word else "the row has no word"
-                raise _RowError(came, "one row a word")
-            words[word] = [_rating("".join(row[at : at + 1]), name) for name, at in columns.items()]
-        except _RowError as error:
-            came, accepted = error.args
-            raise InputError(
-                f"{path}, line {number}: {came}", expected=accepted, fix="correct the file"
-            ) from None
+        word, where = row[0].strip().lower() if row else "", f"{path}, line {number}"
+        if not word or word in words:
+            came = f"the word {word!r} occurs again" if word else "the row has no word"
+            raise InputError(f"{where}: {came}", expected="one row a word", fix="correct the file")
+        words[word] = [_rating("".join(row[at : at + 1]), name, where) for name, at in columns.items()]
     values = np.array(list(words.values()), dtype=np.float32).reshape(len(words), len(NORMS))
     return Lexicon(tuple(words), values, tuple(NORMS), file_digest(path))
 
 
-class _RowError(Exception):
-    """What a row holds, and what it should."""
-
-
-def _rating(text: str, name: str) -> float:
+def _rating(text: str, name: str, where: str) -> float:
     low, high = NORMS[name]
     with suppress(ValueError):
         if low <= float(text) <= high:
             return float(text)
-    raise _RowError(f"{name} is {text[:80]!r}", f"a number from {low:g} to {high:g}")
+    came, accepted = f"{name} is {text[:80]!r}", f"a number from {low:g} to {high:g}"
+    raise InputError(f"{where}: {came}", expected=accepted, fix="correct the file")
 
 
 @cache

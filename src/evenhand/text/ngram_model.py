@@ -8,7 +8,7 @@ unigrams leave. ADR 23 says why it is ours.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -31,12 +31,10 @@ Gram: TypeAlias = tuple[str, ...]
 
 
 class TextLikelihood(NamedTuple):
-    """How well a model knows a text."""
+    """The log-probability of a text to base 10, and the words it was summed over, the end among them."""
 
     log10: float
-    """Log-probability of the text to base 10."""
     tokens: int
-    """Words it was summed over, the end of the text among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +87,19 @@ def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> 
     if not raw[0]:
         raise InputError("there is no text to train an n-gram model on", expected="at least one text")
     counts = [_continuation_counts(raw, n) for n in range(1, order)] + [raw[order - 1]]
-    levels = [_level(table) for table in counts]
+    (unigrams, unigram_mass), *levels = (_discount_counts(table) for table in counts)
     # Unknown words share what the unigrams leave; nothing ever predicts the begin mark.
     uniform = 1 / (len(counts[0]) + 1)
-    left = levels[0].backoffs.get((), 0.0) * uniform
-    shares = [{gram: share + left for gram, share in levels[0].shares.items()}]
-    for level in levels[1:]:
-        shorter, backoffs = shares[-1], level.backoffs
-        own = level.shares.items()
-        shares.append({gram: share + backoffs[gram[:-1]] * shorter[gram[1:]] for gram, share in own})
+    left = unigram_mass.get((), 0.0) * uniform
+    shares = [{gram: share + left for gram, share in unigrams.items()}]
+    for own, mass in levels:
+        shorter = shares[-1]
+        shares.append({gram: share + mass[gram[:-1]] * shorter[gram[1:]] for gram, share in own.items()})
     first = {(UNKNOWN,): math.log10(left), (BEGIN,): -99.0}
     tables = [{gram: math.log10(value) for gram, value in table.items()} for table in shares]
     weights = [
-        {gram: math.log10(value) if value > 0 else -99.0 for gram, value in level.backoffs.items()}
-        for level in levels[1:]
+        {gram: math.log10(value) if value > 0 else -99.0 for gram, value in mass.items()}
+        for _, mass in levels
     ]
     return NgramModel((first | tables[0], *tables[1:]), (*weights, {}))
 
@@ -110,7 +107,8 @@ def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> 
 def read_arpa(path: Path) -> NgramModel:
     """The model of an ARPA file, whole and with the counts it declares."""
     sizes: list[int] = []
-    tables: list[_Table] = []
+    probabilities: list[dict[Gram, float]] = []
+    backoffs: list[dict[Gram, float]] = []
     ended = False
     try:
         with TextIOWrapper(open_regular(path), encoding="utf-8-sig") as file:
@@ -118,16 +116,17 @@ def read_arpa(path: Path) -> NgramModel:
                 mark = line.strip()
                 if mark.startswith("\\"):
                     ended = mark == "\\end\\"
-                    tables += [_Table(len(tables) + 1)] if mark.endswith("-grams:") else []
-                elif tables and mark:
-                    tables[-1].take(line)
+                    for tables in (probabilities, backoffs) if mark.endswith("-grams:") else ():
+                        tables.append({})
+                elif probabilities and mark:
+                    _add_line(line, len(probabilities), probabilities[-1], backoffs[-1])
                 elif mark.startswith("ngram "):
                     sizes.append(int(mark.partition("=")[2]))
-        counts = [len(table.probabilities) for table in tables]
-        if not ended or not tables or len(tables) > _MOST_ORDERS or counts != sizes:
+        counts = [len(table) for table in probabilities]
+        if not ended or not counts or len(counts) > _MOST_ORDERS or counts != sizes:
             raise ValueError(f"it declares {sizes[:_MOST_ORDERS]} n-grams and has {counts[:_MOST_ORDERS]}")
         for word in (UNKNOWN, END):
-            if (word,) not in tables[0].probabilities:
+            if (word,) not in probabilities[0]:
                 raise ValueError(f"it has no {word}")
     except (OSError, ValueError) as error:
         raise InputError(
@@ -135,35 +134,18 @@ def read_arpa(path: Path) -> NgramModel:
             expected="a text file in the ARPA format",
             fix="check the path",
         ) from error
-    return NgramModel(
-        tuple(table.probabilities for table in tables), tuple(table.backoffs for table in tables)
-    )
+    return NgramModel(tuple(probabilities), tuple(backoffs))
 
 
-class _Table:
-    """One order of an ARPA file as it is read."""
-
-    def __init__(self, order: int) -> None:
-        self._order = order
-        self.probabilities: dict[Gram, float] = {}
-        self.backoffs: dict[Gram, float] = {}
-
-    def take(self, line: str) -> None:
-        """Add a line: probability, n-gram, and often a weight, with tabs between them."""
-        value, gram, *weight = line.rstrip("\r\n").split("\t")
-        key, number, left = tuple(gram.split(" ")), float(value), float(weight[0]) if weight else 0.0
-        if len(key) != self._order or not -_LOWEST <= number <= 0.0 or not abs(left) <= _MOST_WEIGHT:
-            raise ValueError(f"a line of order {self._order} is {line.strip()[:80]!r}")
-        self.probabilities[key] = number
-        if left != 0.0:
-            self.backoffs[key] = left
-
-
-class _Level(NamedTuple):
-    """One order: what each n-gram keeps of its context's mass, and what the context leaves."""
-
-    shares: dict[Gram, float]
-    backoffs: dict[Gram, float]
+def _add_line(line: str, order: int, numbers: dict[Gram, float], weights: dict[Gram, float]) -> None:
+    """Add the log-probability of a line's n-gram, and its weight, which is often left out."""
+    value, words, *weight = line.rstrip("\r\n").split("\t")
+    gram, number, left = tuple(words.split(" ")), float(value), float(weight[0]) if weight else 0.0
+    if len(gram) != order or not -_LOWEST <= number <= 0.0 or not abs(left) <= _MOST_WEIGHT:
+        raise ValueError(f"a line of order {order} is {line.strip()[:80]!r}")
+    numbers[gram] = number
+    if left != 0.0:
+        weights[gram] = left
 
 
 def _count_ngrams(texts: Iterable[Sequence[str]], order: int) -> list[Counter[Gram]]:
@@ -182,17 +164,18 @@ def _continuation_counts(raw: Sequence[Counter[Gram]], n: int) -> Counter[Gram]:
     return table
 
 
-def _level(counts: Mapping[Gram, int]) -> _Level:
+def _discount_counts(counts: Mapping[Gram, int]) -> tuple[dict[Gram, float], dict[Gram, float]]:
+    """What each n-gram keeps of its context's mass, and what each context leaves."""
     discounts = _discounts(counts)
     totals: Counter[Gram] = Counter()
-    left: dict[Gram, float] = {}
+    left: dict[Gram, float] = defaultdict(float)
     for gram, count in counts.items():
         totals[gram[:-1]] += count
-        left[gram[:-1]] = left.get(gram[:-1], 0.0) + discounts[min(count, 3) - 1]
+        left[gram[:-1]] += discounts[min(count, 3) - 1]
     shares = {
         gram: (count - discounts[min(count, 3) - 1]) / totals[gram[:-1]] for gram, count in counts.items()
     }
-    return _Level(shares, {context: mass / totals[context] for context, mass in left.items()})
+    return shares, {context: mass / totals[context] for context, mass in left.items()}
 
 
 def _discounts(counts: Mapping[Gram, int]) -> tuple[float, ...]:

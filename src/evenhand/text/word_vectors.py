@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -101,11 +101,7 @@ def word_form(word: str) -> str:
 
 
 def read_vectors(path: Path) -> WordVectors:
-    """The word vectors of a file; its content decides which of the known formats it has.
-
-    Args:
-        path: The file. ``.gz`` is unpacked on the way.
-    """
+    """The word vectors of a file, which may be packed (``.gz``); its content decides which format it has."""
     if not path.is_file():
         raise InputError(f"there is no file {path}", expected=_FORMATS, fix="check the path")
     if path.suffix == ".safetensors":
@@ -153,9 +149,8 @@ class _DamagedError(Exception):
     """What a file holds, and what it should."""
 
 
-class _Header(NamedTuple):
-    rows: int
-    width: int
+_Header = tuple[int, int]
+"""The numbers of words and of columns that a first line declares."""
 
 
 def _read_rows(file: _Stream) -> tuple[list[str], Matrix]:
@@ -165,11 +160,11 @@ def _read_rows(file: _Stream) -> tuple[list[str], Matrix]:
     is_binary = header is not None and _is_binary(file)
     file.seek(len(first) if header else 0)
     words, matrix = _read_binary(file, header) if header and is_binary else _read_text(file, header)
-    if header and len(words) < header.rows:
-        came = f"the header says {header.rows} words, the file ends after {len(words)}"
+    if header and len(words) < header[0]:
+        came = f"the header says {header[0]} words, the file ends after {len(words)}"
         raise _DamagedError(came, "a whole file")
-    if header and len(words) > header.rows:
-        came = f"the header says {header.rows} words, {len(words)} or more follow"
+    if header and len(words) > header[0]:
+        came = f"the header says {header[0]} words, {len(words)} or more follow"
         raise _DamagedError(came, "a header that fits")
     broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(broken):
@@ -194,7 +189,7 @@ def _read_header(line: bytes) -> _Header | None:
     if rows < 1 or not 1 <= width <= _WIDEST:
         accepted = "at least one word, 1 to 10,000 columns"
         raise _DamagedError(f"the header says {rows} words of {width} columns", accepted)
-    return _Header(rows, width)
+    return rows, width
 
 
 def _is_binary(file: _Stream) -> bool:
@@ -212,12 +207,13 @@ def _is_binary(file: _Stream) -> bool:
 
 
 def _read_binary(file: _Stream, header: _Header) -> tuple[list[str], Matrix]:
-    stride = 4 * header.width
+    rows, width = header
+    stride = 4 * width
     words: list[str] = []
     # Grown as rows arrive, so that a wrong header cannot ask for more memory than the file has.
     blocks: list[bytes] = []
     buffer, place = b"", 0
-    while len(words) < header.rows:
+    while len(words) < rows:
         space = buffer.find(b" ", place, place + _LONGEST_WORD)
         if space < 0 and len(buffer) - place >= _LONGEST_WORD:
             raise _DamagedError(f"word {len(words) + 1} does not end", "a space after each word")
@@ -232,9 +228,9 @@ def _read_binary(file: _Stream, header: _Header) -> tuple[list[str], Matrix]:
         place = space + 1 + stride
     else:
         if (buffer[place:] + file.read(_CHUNK)).strip():
-            came = f"the header says {header.rows} words of {header.width} columns, more follows"
+            came = f"the header says {rows} words of {width} columns, more follows"
             raise _DamagedError(came, "a header that fits")
-    matrix = np.frombuffer(b"".join(blocks), dtype="<f4").reshape(len(words), header.width)
+    matrix = np.frombuffer(b"".join(blocks), dtype="<f4").reshape(len(words), width)
     return words, matrix.astype(np.float32)
 
 
@@ -243,7 +239,7 @@ def _read_binary(file: _Stream, header: _Header) -> tuple[list[str], Matrix]:
 def _read_text(file: _Stream, header: _Header | None) -> tuple[list[str], Matrix]:
     words: list[str] = []
     blocks: list[Matrix] = []
-    width = header.width if header else None
+    width = header[1] if header else None
     for number, line in enumerate(_read_lines(file), start=2 if header else 1):
         width = len(line.split()) - 1 if width is None else width
         # From the right: some published words hold spaces.

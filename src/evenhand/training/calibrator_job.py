@@ -21,11 +21,11 @@ from evenhand.core.protocols import Progress, SteerableModel
 from evenhand.core.records import Execution, ModelRef
 from evenhand.core.seeds import make_generator
 from evenhand.mitigations.calibrator import FILE, Calibrator, States, save_calibrator
-from evenhand.store.atomic_writes import replace_file, storage_errors
+from evenhand.store.atomic_writes import replace_file
 from evenhand.store.table_files import read_table
 from evenhand.text.data_splits import SHARE, divide_texts
 from evenhand.training.finetuning import descend
-from evenhand.training.job_folder import TrainingFolder, describe_file, write_classifier_card
+from evenhand.training.job_folder import TrainingFolder, describe_files, write_classifier_card
 from evenhand.training.labelled_table import LEAST, LabelledTexts
 from evenhand.training.test_measures import HeldOutResult
 
@@ -114,10 +114,9 @@ def fit_calibrator(
     return Calibrator(weight, bias, *top, labels, ref.name, ref.revision, recipe.states, recipe.discount)
 
 
-def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] = ()) -> LabelledTexts:
+def read_two_labels(path: Path, text: str, label: str, *, sides: Sequence[str] = ()) -> LabelledTexts:
     """The texts of a table's two labels; ``sides`` selects two of several, and other rows are counted."""
-    table = read_table(path, {"--text": text, "--label": label})
-    rows = table.select(pl.col(text).fill_null("").alias("text"), pl.col(label).fill_null("").alias("label"))
+    rows = read_table(path, {"--text": text, "--label": label}).select(text=text, label=label).fill_null("")
     known = sorted(set(rows["label"]) - {""})
     chosen = tuple(sides) or tuple(known)
     if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(known):
@@ -129,20 +128,15 @@ def read_two_labels(path: Path, *, text: str, label: str, sides: Sequence[str] =
         )
     texts = rows.filter(pl.col("text").str.contains(r"\S"))
     usable = texts.filter(pl.col("label").is_in(chosen))
-    counts = Counter(usable["label"])
-    few = [side for side in chosen if counts[side] < LEAST]
-    if few:
+    if few := [side for side in chosen if (usable["label"] == side).sum() < LEAST]:
         raise InputError(
             f"{path.name} has fewer than {LEAST} texts labelled {few[0]!r}",
             expected=f"{LEAST} texts of each side; a thousand is a good start",
             fix="label more texts",
         )
-    skipped = {
-        "another label, or none": texts.height - usable.height,
-        "no text": rows.height - texts.height,
-    }
-    skipped = {reason: count for reason, count in skipped.items() if count}
-    return LabelledTexts(tuple(usable["text"]), tuple(usable["label"]), skipped)
+    skipped = Counter({"another label, or none": texts.height - usable.height})
+    skipped["no text"] = rows.height - texts.height
+    return LabelledTexts(tuple(usable["text"]), tuple(usable["label"]), +skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +193,7 @@ class CalibratorTraining:
             )
         with progress.step("training", None):
             head = fit_calibrator(train, recipe, labels=sides, ref=model.ref)
-        with storage_errors(folder.path), replace_file(folder.path / FILE) as path:
+        with replace_file(folder.path / FILE) as path:
             save_calibrator(head, path)
         last = head.logit(held_out.states[held_out.last]).sigmoid().numpy()
         truth = held_out.seconds[held_out.last].long().numpy()
@@ -210,15 +204,13 @@ class CalibratorTraining:
             title=f"Calibrator of `{self.model}`: {sides[0]} against {sides[1]}",
             settings={
                 "model": f"{head.model}, revision {head.revision}",
-                "data": describe_file(self.data),
+                "data": describe_files(self.data),
                 "texts": f"{len(texts):,}, {SHARE:.0%} held out, near-identical ones on one side",
                 "states": f"{recipe.states}, discount {recipe.discount}, {recipe.places} positions per text",
                 "training": f"AdamW, {recipe.epochs} epochs, rate {recipe.rate:g}, seed {recipe.seed}",
                 "right at any place of a held-out text": f"{anywhere:.3f}",
             },
             held_out=outcome,
-            yardstick=None,
-            history=[],
             notes=(
                 *[f"Rows left out: {count}, {reason}" for reason, count in skipped.items()],
                 "For steering only, not for evaluation: measure with a classifier trained on other texts.",

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
-from evenhand.core.records import Estimate
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.table_files import spreadsheet_csv
@@ -28,7 +27,7 @@ from evenhand.training.job_folder import (
     PREDICTIONS_FILE,
     TextPrediction,
     TrainingFolder,
-    describe_file,
+    describe_files,
     format_accuracy,
     markdown_table,
     read_predictions,
@@ -36,9 +35,9 @@ from evenhand.training.job_folder import (
     write_classifier_card,
     write_predictions_csv,
 )
-from evenhand.training.labelled_table import LabelledExamples, LabelledPart, MultilabelExamples
+from evenhand.training.labelled_table import LabelledExamples, LabelledPart
 from evenhand.training.linear_text import ANALYSERS, CUT, LinearText, judge_sentiment
-from evenhand.training.options import ClassificationTask, EpochLosses, FineTuningConfig
+from evenhand.training.options import EpochLosses, FineTuningConfig
 from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling, roc_auc
 
 BUILTIN: Final = "builtin"
@@ -85,6 +84,11 @@ class ClassifierFit:
         """The fitted classifier, stored in the folder; resumes from a checkpoint if there is one."""
         if self.backbone in ANALYSERS:
             return FittedClassifier(partial(judge_sentiment, self.backbone, self.labels), {})
+        if self.backbone == LINEAR and not self.each:
+            with progress.step("training", None), storage_errors(folder):
+                linear = LinearText.fit(train.texts, train.numbers, self.labels)
+                linear.save(folder)
+            return FittedClassifier(linear.probabilities, {})
         fit = self._vote if backbone_kind(self.backbone) == ENSEMBLE else self._tune
         return fit(train, held_out, folder, progress)
 
@@ -173,42 +177,45 @@ def ensemble_members(backbone: str) -> tuple[str, ...]:
 class ClassifierTraining:
     """Training of a classifier, with its data read and checked."""
 
-    task: ClassificationTask
+    task: str
     data: Path
     valid: Path | None
+    test: Path | None
+    """A table of additional test texts."""
     columns: tuple[str, str]
     examples: LabelledExamples
     fit: ClassifierFit
-    test: Path | None = None
-    """A table of additional test texts."""
 
     def identity(self) -> dict[str, Json]:
         """Everything that determines the result, except the machine."""
         identity: dict[str, Json] = {
-            "task": self.task.name,
+            "task": self.task,
             "data": file_digest(self.data),
             "valid": file_digest(self.valid) if self.valid else None,
-            "columns": list(self.columns),
             "backbone": self.fit.backbone,
             "seed": self.fit.recipe.seed,
         }
+        labels = {"labels": list(self.examples.labels)}
+        identity |= labels if self.examples.each else {"columns": list(self.columns)}
         if self.test:
             identity["test"] = file_digest(self.test)
         if backbone_kind(self.fit.backbone) == LSTM:
             from evenhand.training.backbones import vectors_identity
 
             identity["vectors"] = vectors_identity(self.fit.backbone.partition(":")[2])
-        return identity | (
-            {**asdict(self.fit.recipe), "max_length": self.fit.longest} if self._is_trained() else {}
-        )
+        if self._is_trained():
+            identity |= {**asdict(self.fit.recipe), "max_length": self.fit.longest}
+        return identity
 
     def lines(self) -> tuple[str, ...]:
         """The planned steps."""
         examples, count = self.examples, len(self.examples.train.texts)
-        further = "" if examples.test is None else f", {len(examples.test.texts):,} for testing"
+        unseen = {part: f"{len(data.texts):,}" for part, data in examples.unseen.items()}
+        further = f", {unseen['test']} for testing" if "test" in unseen else ""
+        what = "a binary label for each of" if examples.each else "labels"
         how = f", {self._recipe()}: {self.fit.steps(count):,} steps" if self._is_trained() else ""
         return (
-            f"texts    {count:,} for training, {len(examples.held_out.texts):,} held out{further}; labels "
+            f"texts    {count:,} for training, {unseen['dev']} held out{further}; {what} "
             f"{', '.join(examples.labels)}",
             f"backbone {self.fit.backbone}{how}",
             *(f"note     {note}" for note in (*examples.notes, *_note_ceiling(self._ceilings()))),
@@ -216,83 +223,52 @@ class ClassifierTraining:
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store and measure; returns the measures by name."""
-        examples, unseen = self.examples, self.examples.unseen_parts()
-        train, held_out = examples.with_truth(examples.train), examples.with_truth(examples.held_out)
-        with progress.step("yardstick", None):
-            linear = LinearText.fit(train.texts, examples.truth(examples.train), examples.labels)
-        yardstick = None
-        if self.fit.backbone == LINEAR:
-            with storage_errors(folder.path):
-                linear.save(folder.path)
-            fitted = FittedClassifier(linear.probabilities, {})
-        else:
-            fitted = self.fit.run(train, held_out, folder.path, progress)
-            yardstick = examples.judge("dev", linear.probabilities(held_out.texts))
-        answers = {part: fitted.probabilities(data.texts) for part, data in unseen.items()}
+        examples, held_out = self.examples, self.examples.unseen["dev"]
+        fitted = self.fit.run(examples.train, held_out, folder.path, progress)
+        answers = {part: fitted.probabilities(data.texts) for part, data in examples.unseen.items()}
         outcomes = {part: examples.judge(part, shares) for part, shares in answers.items()}
-        predictions = (
-            (TextPrediction(part, text, label, examples.labels[int(row.argmax())]), row)
-            for part, data in unseen.items()
-            for text, label, row in zip(data.texts, data.labels, answers[part], strict=True)
-        )
-        write_text(folder.path / PREDICTIONS_FILE, write_predictions_csv(examples.labels, predictions))
+        measures = outcomes["dev"].measures() | self._ceilings()
+        areas, yardstick = self._areas(answers["dev"]), None
+        measures |= {f"auc_{label}": area for label, area in areas.items() if not math.isnan(area)}
+        if not examples.each:
+            write_text(folder.path / PREDICTIONS_FILE, self._predictions(answers))
+            if self.fit.backbone != LINEAR:
+                with progress.step("yardstick", None):
+                    linear = LinearText.fit(examples.train.texts, examples.train.numbers, examples.labels)
+                yardstick = examples.judge("dev", linear.probabilities(held_out.texts))
+                measures["linear_accuracy"] = yardstick.measures()["accuracy"]
+        if "test" in outcomes:
+            measures |= {f"test_{name}": value for name, value in outcomes["test"].measures().items()}
         card = write_classifier_card(
-            title=f"Classifier `{self.task.name}`",
+            title=f"Classifier `{self.task}`{', several labels' if examples.each else ''}",
             settings=self._settings() | dict(fitted.settings),
             held_out=outcomes["dev"],
             yardstick=yardstick,
             history=fitted.history,
-            notes=self._notes(outcomes.get("test")),
-            use=_use(self.task.name, folder.path, self.fit.backbone),
+            notes=self._notes(outcomes.get("test"), areas),
+            use=_use(self.task, folder.path, self.fit.backbone),
         )
-        measures = outcomes["dev"].measures() | self._ceilings()
-        if yardstick is not None:
-            measures["linear_accuracy"] = yardstick.measures()["accuracy"]
-        details = {"held_out": outcomes["dev"].to_json()}
-        if "test" in outcomes:
-            measures |= {f"test_{name}": value for name, value in outcomes["test"].measures().items()}
-            details["test"] = outcomes["test"].to_json()
+        details = {part.replace("dev", "held_out"): outcome.to_json() for part, outcome in outcomes.items()}
         return folder.finish(measures, card=card, **details)
 
-    def _ceilings(self) -> dict[str, float]:
-        """The maximum possible accuracy of each part in which some texts have several labels."""
-        tops = {
-            "ceiling" if part == "dev" else f"{part}_ceiling": accuracy_ceiling(data.texts, data.labels)
-            for part, data in self.examples.unseen_parts().items()
-        }
-        return {name: top for name, top in tops.items() if top < 1}
-
-    def _settings(self) -> dict[str, object]:
-        train, held_out = self.examples.train.counts(), self.examples.held_out.counts()
-        counts = [f"{label} {train[label]:,} + {held_out[label]:,}" for label in self.examples.labels]
-        settings: dict[str, object] = {"data": describe_file(self.data)}
-        division = (
-            f"{SHARE:.0%} of each label, seed {self.fit.recipe.seed}; near-identical texts stay on one side"
+    def _predictions(self, answers: Mapping[str, Probabilities]) -> str:
+        """The predictions of every unseen part, as CSV."""
+        labels = self.examples.labels
+        rows = (
+            (TextPrediction(part, text, labels[truth], labels[int(row.argmax())]), row)
+            for part, data in self.examples.unseen.items()
+            for text, truth, row in zip(data.texts, data.truth.tolist(), answers[part], strict=True)
         )
-        if self.valid:
-            settings["test data"] = describe_file(self.valid)
-            division = f"from {self.valid.name}"
-        settings |= {
-            "texts (training + held out)": ", ".join(counts),
-            "held out": division,
-            "backbone": self.fit.backbone,
-        }
-        return settings | ({"training": self._recipe()} if self._is_trained() else {})
+        return write_predictions_csv(labels, rows)
 
-    def _is_trained(self) -> bool:
-        return self.fit.backbone not in (LINEAR, *ANALYSERS)
+    def _areas(self, shares: Probabilities) -> dict[str, float]:
+        """The area under the curve of each of several labels; NaN if all held-out texts have it, or none."""
+        if not self.examples.each:
+            return {}
+        columns = zip(self.examples.labels, shares.T, self.examples.unseen["dev"].truth.T, strict=True)
+        return {label: roc_auc(answers, truth > 0) for label, answers, truth in columns}
 
-    def _recipe(self) -> str:
-        recipe = self.fit.recipe
-        stop = "" if recipe.patience is None else f", stops after {recipe.patience} epochs without gain"
-        constant = " kept" if recipe.is_constant else ""
-        return (
-            f"{'AdamW' if recipe.weight_decay else 'Adam'}, {recipe.epochs} epochs, batch {recipe.batch}, "
-            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens per text, "
-            f"seed {recipe.seed}{stop}"
-        )
-
-    def _notes(self, test: HeldOutResult | None) -> list[str]:
+    def _notes(self, test: HeldOutResult | None, areas: Mapping[str, float]) -> list[str]:
         """The limits of the figures, and reasons that they may be too optimistic."""
         notes = list(self.examples.notes)
         if self.fit.recipe.patience is not None:
@@ -306,8 +282,55 @@ class ClassifierTraining:
             )
         notes += _note_ceiling(self._ceilings())
         if test is not None:
-            notes.append(f"On the {test.n} additional test texts: {format_accuracy(test.accuracy)}.")
+            notes.append(f"On the {test.n} additional test texts: {format_accuracy(*test.accuracy)}.")
+        if areas:
+            notes.append("A text counts as *any* if one label has 0.5 or more.")
+        counts = self.examples.unseen["dev"].counts(len(self.examples.labels))
+        for (label, area), count in zip(areas.items(), counts, strict=False):
+            shown = "undefined" if math.isnan(area) else f"{area:.3f}"
+            notes.append(f"{label}: area under the curve {shown}, {count} held-out texts have it.")
         return notes
+
+    def _ceilings(self) -> dict[str, float]:
+        """The maximum possible accuracy of each part in which some texts have several exclusive labels."""
+        if self.examples.each:
+            return {}
+        tops = {
+            f"{part}_ceiling".removeprefix("dev_"): accuracy_ceiling(data.texts, data.truth.tolist())
+            for part, data in self.examples.unseen.items()
+        }
+        return {name: top for name, top in tops.items() if top < 1}
+
+    def _settings(self) -> dict[str, object]:
+        labels, parts = self.examples.labels, (self.examples.train, self.examples.unseen["dev"])
+        columns = zip(labels, *(part.counts(len(labels)) for part in parts), strict=True)
+        counts = [f"{label} {train:,} + {held_out:,}" for label, train, held_out in columns]
+        if self.examples.each:
+            counts.append("none " + " + ".join(f"{int((1 - part.any()).sum()):,}" for part in parts))
+        division = (
+            f"{SHARE:.0%} of each label, seed {self.fit.recipe.seed}; near-identical texts stay on one side"
+        )
+        return {
+            "data": describe_files(self.data),
+            **({"test data": describe_files(self.valid)} if self.valid else {}),
+            "texts (training + held out)": ", ".join(counts),
+            "held out": f"from {self.valid.name}" if self.valid else division,
+            "backbone": self.fit.backbone,
+            **({"training": self._recipe()} if self._is_trained() else {}),
+        }
+
+    def _is_trained(self) -> bool:
+        return self.fit.backbone not in (LINEAR, *ANALYSERS)
+
+    def _recipe(self) -> str:
+        recipe = self.fit.recipe
+        stop = "" if recipe.patience is None else f", stops after {recipe.patience} epochs without gain"
+        constant = " kept" if recipe.is_constant else ""
+        return (
+            f"{'AdamW' if recipe.weight_decay else 'Adam'}, {recipe.epochs} epochs, batch {recipe.batch}, "
+            f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens per text, "
+            f"seed {recipe.seed}{stop}"
+        )
 
 
 def _note_ceiling(ceilings: Mapping[str, float]) -> list[str]:
@@ -333,74 +356,6 @@ def _use(task: str, folder: Path, backbone: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MultilabelTraining:
-    """Training of a multi-label classifier, with its data read and checked."""
-
-    task: str
-    data: Path
-    valid: Path | None
-    examples: MultilabelExamples
-    fit: ClassifierFit
-
-    def identity(self) -> dict[str, Json]:
-        """Everything that determines the result, except the machine."""
-        return {
-            "task": self.task,
-            "labels": list(self.examples.labels),
-            "data": file_digest(self.data),
-            "valid": file_digest(self.valid) if self.valid else None,
-            "backbone": self.fit.backbone,
-            **asdict(self.fit.recipe),
-            "max_length": self.fit.longest,
-        }
-
-    def lines(self) -> tuple[str, ...]:
-        """The planned steps."""
-        train, held_out = self.examples.train, self.examples.held_out
-        fit, recipe = self.fit, self.fit.recipe
-        return (
-            f"texts    {len(train.texts):,} for training, {len(held_out.texts):,} held out; a binary label "
-            f"for each of {', '.join(self.examples.labels)}",
-            f"backbone {fit.backbone}, {recipe.epochs} epochs, batch {recipe.batch}, learning rate "
-            f"{recipe.rate:g}, at most {fit.longest} tokens: {fit.steps(len(train.texts)):,} steps",
-        )
-
-    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
-        """Train, store and measure; returns the measures by name."""
-        train, held_out, labels = self.examples.train, self.examples.held_out, self.examples.labels
-        fitted = self.fit.run(train, held_out, folder.path, progress)
-        shares = fitted.probabilities(held_out.texts)
-        worst = shares.max(1)
-        outcome = HeldOutResult.of(
-            np.stack([1 - worst, worst], axis=1), held_out.any(), ("none", "any"), majority_label="none"
-        )
-        areas, notes = {}, []
-        for label, answers, truth in zip(labels, shares.T, held_out.truth.T, strict=True):
-            area = roc_auc(answers, truth > 0)
-            shown = "undefined" if math.isnan(area) else f"{area:.3f}"
-            notes.append(f"{label}: area under the curve {shown}, {int(truth.sum())} held-out texts have it.")
-            if not math.isnan(area):
-                areas[f"auc_{label}"] = area
-        counts = [f"{label} {int(count):,}" for label, count in zip(labels, train.truth.sum(0), strict=True)]
-        settings = {
-            "data": describe_file(self.data),
-            "texts to learn from": f"{', '.join(counts)}, none {int((1 - train.any()).sum()):,}",
-            "backbone": self.fit.backbone,
-            "training": self.lines()[1],
-        }
-        card = write_classifier_card(
-            title=f"Classifier `{self.task}`, several labels",
-            settings=settings | dict(fitted.settings),
-            held_out=outcome,
-            yardstick=None,
-            history=fitted.history,
-            notes=(*self.examples.notes, "A text counts as *any* if one label has 0.5 or more.", *notes),
-            use=score_command(f"{self.task}={folder.path}"),
-        )
-        return folder.finish(outcome.measures() | areas, card=card, held_out=outcome.to_json())
-
-
 ACCURACY: Final = "accuracy.csv"
 ALL: Final = "all"
 
@@ -408,47 +363,28 @@ Flags = NDArray[np.bool_]
 
 
 class AverageAccuracy(NamedTuple):
-    """The share of correct labels over runs and texts."""
+    """The share of correct labels over runs and texts: a row of ``accuracy.csv``."""
 
     part: str
     """``dev`` or ``test``."""
     context: str
     """``all``, or a bias context."""
-    estimate: Estimate
+    texts: int
+    runs: int
+    accuracy: float
+    low: float | None
     """The interval is over texts, with the runs of one text as one cluster: 30 texts remain 30."""
-    runs: tuple[float, ...]
-    """The accuracy of every run."""
-
-    @property
-    def spread(self) -> float | None:
-        """The standard deviation over runs; None with one run."""
-        return float(np.std(self.runs, ddof=1)) if len(self.runs) > 1 else None
-
-    def row(self) -> dict[str, Json]:
-        """The row of ``accuracy.csv``."""
-        estimate = self.estimate
-        return {
-            "part": self.part,
-            "context": self.context,
-            "texts": estimate.n_clusters,
-            "runs": len(self.runs),
-            "accuracy": estimate.value,
-            "low": estimate.low,
-            "high": estimate.high,
-            "sd_over_runs": self.spread,
-        }
+    high: float | None
+    sd_over_runs: float | None
+    """The standard deviation over runs; None with one run."""
 
     def measures(self) -> dict[str, float]:
         """The defined numbers, by name."""
         name = self.part if self.context == ALL else f"{self.part}_{self.context}"
-        values = {
-            f"{name}_accuracy": self.estimate.value,
-            f"{name}_accuracy_low": self.estimate.low,
-            f"{name}_accuracy_high": self.estimate.high,
-            f"{name}_sd": self.spread,
-            f"{name}_n": self.estimate.n_clusters,
-        }
-        return {key: value for key, value in values.items() if value is not None}
+        ends = ("accuracy", "accuracy_low", "accuracy_high", "sd", "n")
+        values = (self.accuracy, self.low, self.high, self.sd_over_runs, self.texts)
+        named = zip(ends, values, strict=True)
+        return {f"{name}_{end}": value for end, value in named if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,22 +414,22 @@ class SeedAverageTraining:
                     job.run(own, progress)
         predictions = [read_predictions(path / PREDICTIONS_FILE) for path in paths]
         # The bias context that a masked text begins with; other tasks have none.
-        find_context = RegardSuite().find_context if self.job.task.name == "regard" else lambda text: ""
+        find_context = RegardSuite().find_context if self.job.task == "regard" else lambda text: ""
         averages = average_accuracies(predictions, find_context)
-        rows = [average.row() for average in averages]
+        rows = [average._asdict() for average in averages]
         write_text(folder.path / ACCURACY, spreadsheet_csv(pl.DataFrame(rows, infer_schema_length=None)))
         measures = {name: value for average in averages for name, value in average.measures().items()}
         return folder.finish(measures, card=self._card(averages, paths[0]), accuracy=rows)
 
     def _card(self, averages: Sequence[AverageAccuracy], first: Path) -> str:
-        task = self.job.task.name
+        task = self.job.task
         rows = [
             (
                 row.part,
                 row.context,
-                str(row.estimate.n_clusters),
-                format_accuracy(row.estimate, decimals=2),
-                "-" if row.spread is None else f"{row.spread:.3f}",
+                str(row.texts),
+                format_accuracy(row.accuracy, row.low, row.high, decimals=2),
+                "-" if row.sd_over_runs is None else f"{row.sd_over_runs:.3f}",
             )
             for row in averages
         ]
@@ -532,5 +468,6 @@ def average_accuracy(right: Flags, part: str, context: str) -> AverageAccuracy:
     """The accuracy over an array of runs x texts."""
     runs, texts = right.shape
     clusters = np.tile(np.arange(texts), runs)
-    estimate = clustered_proportion(right.astype(np.float64).ravel(), clusters)
-    return AverageAccuracy(part, context, estimate, tuple(float(run.mean()) for run in right))
+    share = clustered_proportion(right.astype(np.float64).ravel(), clusters)
+    spread = float(np.std(right.mean(axis=1), ddof=1)) if runs > 1 else None
+    return AverageAccuracy(part, context, texts, runs, float(right.mean()), share.low, share.high, spread)

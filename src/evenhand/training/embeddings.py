@@ -1,4 +1,4 @@
-"""Train word vectors on running text: count words, choose a vocabulary, encode, skip-gram, store as int8.
+"""Train word vectors on running text: count words, choose a vocabulary, encode, skip-gram, store, evaluate.
 
 Skip-gram with negative sampling (Mikolov et al. 2013) in one thread, so that the same text and seed give the
 same vectors. Each epoch ends with a checkpoint, from which an interrupted run resumes.
@@ -6,32 +6,50 @@ same vectors. Each epoch ends with a checkpoint, from which an interrupted run r
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, permutations
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors.numpy import load_file
+from scipy.stats import spearmanr
 from torch import Tensor
 
+from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.files import asset_path
+from evenhand.core.protocols import Progress
+from evenhand.core.regular_files import read_text
+from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
-from evenhand.text.word_vectors import WordVectors, save_vectors, word_form
+from evenhand.text.word_vectors import WordVectors, save_vectors, unit_rows, word_form
 from evenhand.training.corpus_text import split_documents
 from evenhand.training.finetuning import write_whole
+from evenhand.training.job_folder import (
+    CHECKPOINT,
+    TrainingFolder,
+    describe_files,
+    describe_settings,
+    markdown_table,
+    score_command,
+    write_card,
+)
 
 Ids = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float32]
+Pairs = Sequence[Sequence[str]]
 
 _LOG = logging.getLogger(__name__)
 _TOKEN: Final = re.compile(r"\w+(?:'\w+)?")
@@ -40,6 +58,7 @@ _WORD_CLAIM: Final = 4
 """The weight of a lower-case occurrence: to get a vector, a name must be four times as common as a word."""
 LEAST: Final = 10
 """Minimum occurrences for a word to get a vector."""
+VECTORS: Final = "vectors.safetensors"
 BREAK: Final = -1
 """Separates documents among the encoded words."""
 WINDOW_LENGTH: Final = 48
@@ -71,14 +90,12 @@ class SkipGramConfig:
 
 
 class SkipGramBatch(NamedTuple):
-    """A batch of windows of text."""
+    """Windows of text: the numbers of their words, and of their negative samples (windows x words)."""
 
     near: Tensor
-    """(windows, words): word numbers."""
     weights: Tensor
-    """(windows, words, words): the weight of each pair; 0 out of reach and across documents."""
+    """The weight of each pair of words of a window; 0 out of reach and across documents."""
     far: Tensor
-    """(windows, negatives): word numbers."""
 
 
 def run_epoch(
@@ -92,17 +109,10 @@ def run_epoch(
     done: float,
     share: float,
 ) -> None:
-    """Update ``words`` and ``contexts`` in place with one pass over the text.
+    """Update ``words`` and ``contexts``, the vectors and output vectors, in one pass over the text.
 
-    Args:
-        ids: Word numbers; negative ones separate documents.
-        counts: The number of occurrences of each word.
-        words: The vectors, one row per word.
-        contexts: The output vectors, one row per word.
-        settings: Window, negatives, rates.
-        seed: Determines every draw.
-        done: Share of the whole training that is completed.
-        share: Share of the whole training in this pass.
+    ``ids`` are word numbers, with negative ones between documents; ``done`` is the share of the whole
+    training that is completed, ``share`` that of this pass.
     """
     rng = np.random.default_rng(seed)
     number, document = subsample(ids, keep_shares(counts, settings.common), rng)
@@ -207,24 +217,24 @@ class WordVocabulary(NamedTuple):
     counts: Counts
 
 
-def train_word_vectors(
-    paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig | None = None
-) -> WordVectors:
+def train_word_vectors(paths: Sequence[Path], out: Path, *, recipe: WordVectorConfig) -> WordVectors:
     """Train word vectors on the texts' training documents and write them to ``out/vectors.safetensors``.
 
-    Args:
-        paths: UTF-8 files, documents separated by an empty line; one document in a hundred is held out.
-        out: Folder for the vectors and, between epochs, the checkpoint and the encoded text.
-        recipe: How to train.
+    The paths are UTF-8 files, documents separated by an empty line; one document in a hundred is held out.
+    Between epochs ``out`` also has the checkpoint.
     """
-    recipe = recipe or WordVectorConfig()
     out.mkdir(parents=True, exist_ok=True)
-    vocabulary, ids = _encode_corpus(paths, out, recipe.words)
-    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / "checkpoint.safetensors")
-    path = out / "vectors.safetensors"
-    part = path.with_suffix(".partial")
-    save_vectors(vocabulary.words, matrix, part)
-    part.replace(path)
+    required = load_gender_words().specific
+    vocabulary = choose_vocabulary(count_words(_texts(paths)), recipe.words, required=required)
+    if not vocabulary.words:
+        expected = f"words that occur {LEAST} times"
+        raise InputError("no word is frequent enough in the texts", expected=expected)
+    ids = encode_texts(_texts(paths), vocabulary.words)
+    _LOG.info("%d words, %d running words", len(vocabulary.words), int((ids >= 0).sum()))
+    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / CHECKPOINT)
+    path = out / VECTORS
+    with replace_file(path) as part:
+        save_vectors(vocabulary.words, matrix, part)
     return WordVectors.create(vocabulary.words, matrix, source=str(path))
 
 
@@ -275,9 +285,8 @@ def fit_word_vectors(
         words, first = ((draws - 0.5) / recipe.width).astype(np.float32), 0
         contexts = np.zeros_like(words)
     for epoch in range(first, recipe.epochs):
-        start = time.monotonic()
+        start, seed = time.monotonic(), recipe.seed * 1000 + epoch
         schedule = {"done": epoch / recipe.epochs, "share": 1 / recipe.epochs}
-        seed = recipe.seed * 1000 + epoch
         run_epoch(ids, counts, words, contexts, settings=recipe.settings, seed=seed, **schedule)
         if checkpoint:
             state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
@@ -289,29 +298,101 @@ def fit_word_vectors(
     return np.asarray(both - both.mean(axis=0), dtype=np.float32)
 
 
-def _encode_corpus(paths: Sequence[Path], out: Path, size: int) -> tuple[WordVocabulary, Ids]:
-    """The vocabulary and the encoded text, read from ``out`` if an earlier call wrote them."""
-    stored = out / "encoded.safetensors"
-    if not stored.exists():
-        vocabulary = choose_vocabulary(
-            count_words(_texts(paths)), size, required=load_gender_words().specific
-        )
-        if not vocabulary.words:
-            raise InputError(
-                "no word is frequent enough in the texts", expected=f"words that occur {LEAST} times"
-            )
-        encoded = {
-            "letters": np.frombuffer("\n".join(vocabulary.words).encode(), dtype=np.uint8).copy(),
-            "counts": vocabulary.counts,
-            "ids": encode_texts(_texts(paths), vocabulary.words),
-        }
-        write_whole(stored, {name: torch.from_numpy(values) for name, values in encoded.items()})
-    tensors = load_file(stored)
-    words = tuple(tensors["letters"].tobytes().decode().split("\n"))
-    _LOG.info("%d words, %d running words", len(words), int((tensors["ids"] >= 0).sum()))
-    return WordVocabulary(words, tensors["counts"]), tensors["ids"]
-
-
 def _texts(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         yield from (document.text for document in split_documents(path)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class WordVectorTraining:
+    """Trains word vectors on running text."""
+
+    data: tuple[Path, ...]
+    recipe: WordVectorConfig
+
+    def identity(self) -> dict[str, Json]:
+        """Everything that determines the result."""
+        digests: list[Json] = [file_digest(path) for path in self.data]
+        return {"task": "embeddings", "data": digests, **asdict(self.recipe)}
+
+    def lines(self) -> tuple[str, ...]:
+        """The planned steps."""
+        recipe, names = self.recipe, ", ".join(path.name for path in self.data)
+        vectors = f"vectors at most {recipe.words:,} words x {recipe.width}, {recipe.epochs} epochs"
+        return (f"texts   {names}", vectors)
+
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+        """Train, write the vectors and evaluate them on our own questions."""
+        try:
+            with progress.step("word vectors", None), storage_errors(folder.path):
+                vectors = train_word_vectors(self.data, folder.path, recipe=self.recipe)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"the texts are not UTF-8: {error}", expected="UTF-8 text", fix="convert the file"
+            ) from error
+        measures, rows = _evaluate(vectors)
+        notes = ["The questions are few and easy: they show that training worked, but not how well."]
+        if missing := [word for word in ("she", "he") if word not in vectors.index]:
+            notes.insert(0, f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.")
+        card = write_card(
+            title="Word vectors",
+            settings={
+                "data": describe_files(*self.data),
+                "training": f"skip-gram with negative sampling; {describe_settings(asdict(self.recipe))}",
+                "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
+            },
+            results=[markdown_table(("question", "result"), *rows)],
+            notes=notes,
+            use=score_command(f"gender_polarity={folder.path / VECTORS}"),
+        )
+        return folder.finish(measures, card=card)
+
+
+def _evaluate(vectors: WordVectors) -> tuple[dict[str, float], list[tuple[str, str]]]:
+    questions = load_questions()
+    right, total = map(sum, zip(*analogy_shares(vectors, questions["analogies"]).values(), strict=True))
+    measures = {"words": float(len(vectors.words))}
+    rows = [("analogies", f"{right:,} of {total:,} correct")]
+    if total:
+        measures["analogies"] = right / total
+    correlation, pairs = similarity_correlation(vectors, questions["similarity"])
+    if pairs >= 3:
+        measures["similarity"] = correlation
+        rows.append(("word similarity, Spearman", f"{correlation:.3f} over {pairs} pairs"))
+    return measures, rows
+
+
+def load_questions() -> Mapping[str, Any]:
+    """Our evaluation questions: ``analogies`` (pairs by kind), ``similarity`` (0 to 10), ``occupations``."""
+    return cast("Mapping[str, Any]", json.loads(read_text(asset_path("embeddings", "checks.json"))))
+
+
+def analogy_shares(vectors: WordVectors, analogies: Mapping[str, Pairs]) -> dict[str, tuple[int, int]]:
+    """For each kind the number of correct answers, and of all: the nearest word to b - a + c is d.
+
+    a, b and c are excluded as answers; questions with a word that has no vector are skipped.
+    """
+    unit, index, shares = unit_rows(vectors.matrix), vectors.index, {}
+    for kind, pairs in analogies.items():
+        usable = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
+        questions = [(*first, *second) for first, second in permutations(usable, 2) if first[0] != second[0]]
+        a, b, c, d = np.array(questions, dtype=np.int64).reshape(-1, 4).T
+        cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
+        cosines[np.arange(len(questions)), [a, b, c]] = -np.inf
+        shares[kind] = int((cosines.argmax(axis=1) == d).sum()), len(questions)
+    return shares
+
+
+def similarity_correlation(
+    vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]
+) -> tuple[float, int]:
+    """Spearman's correlation of cosines with the ratings, in [-1, 1], and the number of known pairs.
+
+    NaN with fewer than three known pairs.
+    """
+    unit, index = unit_rows(vectors.matrix), vectors.index
+    usable = [(index[a], index[b], rating) for a, b, rating in pairs if a in index and b in index]
+    if len(usable) < 3:
+        return math.nan, len(usable)
+    cosines = [unit[a] @ unit[b] for a, b, _ in usable]
+    return float(spearmanr(cosines, [rating for _, _, rating in usable]).statistic), len(usable)

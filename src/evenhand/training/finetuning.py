@@ -35,14 +35,9 @@ def descend(
     clipped: nn.Module | None = None,
     clip: float = 1.0,
 ) -> Tensor:
-    """Take one optimisation step on a loss, and return the loss.
+    """Take one step on a loss, each optimiser at its initial learning rate times ``factor``; return the loss.
 
-    Args:
-        loss: A function of the parameters.
-        optimisers: The optimisers to step, each at its initial learning rate times ``factor``.
-        factor: The factor of the learning-rate schedule.
-        clipped: The network whose gradient norm is clipped to ``clip``; None for no clipping.
-        clip: The maximum norm.
+    The gradient norm of the network ``clipped`` is clipped to ``clip``.
     """
     loss.backward()  # type: ignore[no-untyped-call]
     if clipped is not None:

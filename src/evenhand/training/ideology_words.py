@@ -72,18 +72,15 @@ class LabelledArticle(NamedTuple):
     source: str
 
 
-class SideWord(NamedTuple):
-    """A word and its excess weight on its side, in mean TF-IDF; always above 0."""
-
-    word: str
-    contrast: float
+SideWords = tuple[tuple[str, float], ...]
+"""Words and the excess weight of each on its side, in mean TF-IDF, always above 0; strongest first."""
 
 
 class IdeologyWords(NamedTuple):
-    """The words of each side, strongest first."""
+    """The words of each side."""
 
-    liberal: tuple[SideWord, ...]
-    conservative: tuple[SideWord, ...]
+    liberal: SideWords
+    conservative: SideWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,7 @@ def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | 
     bags = [Counter(word for word in words if word not in left_out) for words in without_phrases(articles)]
     names = [(outlet(article.source), article.conservative) for article in articles]
     shares, weights = _outlet_weights(names, bags, cap=limits.outlet_cap)
-    sides: list[tuple[SideWord, ...]] = []
+    sides: list[SideWords] = []
     for conservative in (False, True):
         conservative_bags = (bag for (_, side), bag in zip(names, bags, strict=True) if side is conservative)
         counts = Counter(word for bag in conservative_bags for word in bag)
@@ -225,7 +222,7 @@ def _choose_words(
     limits: WordLimits,
     *,
     conservative: bool,
-) -> tuple[SideWord, ...]:
+) -> SideWords:
     """The words of a side that meet the criteria, strongest first; ``counts`` are articles."""
     words = []
     for word, articles in counts.items():
@@ -243,8 +240,8 @@ def _choose_words(
         )
         is_steady = contrast > max(0.0, limits.steadiness * math.sqrt(squares))
         if is_steady and max(outlet_values) / sum(outlet_values) <= limits.one_outlet:
-            words.append(SideWord(word, contrast))
-    words.sort(key=lambda chosen: (-chosen.contrast, chosen.word))
+            words.append((word, contrast))
+    words.sort(key=lambda chosen: (-chosen[1], chosen[0]))
     if len(words) < limits.words:
         raise InputError(
             f"a side has only {len(words)} distinctive words",

@@ -12,7 +12,6 @@ import polars as pl
 
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import RunFolderError
-from evenhand.core.records import Estimate
 from evenhand.core.regular_files import read_text
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.run_folder import HOLDER, LOCK, FolderLock, foreign_names
@@ -49,12 +48,13 @@ class TrainingFolder(ExitStack):
             )
         lock = FolderLock(path)
         lock.acquire("training in")
-        with ExitStack() as refusal:
-            refusal.callback(lock.release)
+        try:
             if fresh:
                 self._empty()
             self.measures: Mapping[str, float] | None = self._resume()
-            refusal.pop_all()
+        except BaseException:
+            lock.release()
+            raise
         self.callback(lock.release, remove=True)
 
     def finish(self, measures: Mapping[str, float], *, card: str, **details: Json) -> Mapping[str, float]:
@@ -112,9 +112,8 @@ def write_predictions_csv(
     labels: Sequence[str], rows: Iterable[tuple[TextPrediction, Sequence[float]]]
 ) -> str:
     """Write the predictions with the probability of each label, in a spreadsheet-safe form."""
-    columns = dict.fromkeys(TextPrediction._fields, pl.String()) | {
-        f"p_{label}": pl.Float64() for label in labels
-    }
+    shares = dict.fromkeys((f"p_{label}" for label in labels), pl.Float64())
+    columns = dict.fromkeys(TextPrediction._fields, pl.String()) | shares
     cells = [(*prediction, *map(float, shares)) for prediction, shares in rows]
     return spreadsheet_csv(pl.DataFrame(cells, schema=columns, orient="row"), decimals=4)
 
@@ -136,40 +135,31 @@ def write_classifier_card(
     title: str,
     settings: Mapping[str, object],
     held_out: HeldOutResult,
-    yardstick: HeldOutResult | None,
-    history: Sequence[EpochLosses],
     notes: Sequence[str],
     use: str,
+    yardstick: HeldOutResult | None = None,
+    history: Sequence[EpochLosses] = (),
 ) -> str:
     """The card of a classifier, in Markdown."""
     figures = [
         (f"{held_out.n:,} texts", ""),
-        ("accuracy, 95 % interval (Wilson)", format_accuracy(held_out.accuracy)),
+        ("accuracy, 95 % interval (Wilson)", format_accuracy(*held_out.accuracy)),
         ("macro-F1", f"{held_out.macro_f1:.3f}"),
         ("expected calibration error (15 bins)", f"{held_out.calibration_error:.3f}"),
         (f"always predicting {held_out.majority_label}", f"{held_out.majority:.3f}"),
     ]
     if yardstick is not None:
-        figures.append(("baseline: linear, hashed word n-grams", format_accuracy(yardstick.accuracy)))
-    classes = [
-        (
-            row.label,
-            *("-" if n is None else f"{n:.3f}" for n in (row.precision, row.recall, row.f1)),
-            f"{row.n:,}",
-        )
-        for row in held_out.classes
-    ]
+        figures.append(("baseline: linear, hashed word n-grams", format_accuracy(*yardstick.accuracy)))
+    classes, confusion = [], []
+    for (label, *shares, count), counts in zip(held_out.classes, held_out.confusion, strict=True):
+        cells = ("-" if share is None else f"{share:.3f}" for share in shares)
+        classes.append((label, *cells, f"{count:,}"))
+        confusion.append((label, *map("{:,}".format, counts)))
     results = [
         markdown_table(*figures),
         markdown_table(("label", "precision", "recall", "F1", "texts"), *classes),
         "Texts by true label (rows) and predicted label (columns):",
-        markdown_table(
-            ("", *held_out.labels),
-            *(
-                (label, *map("{:,}".format, row))
-                for label, row in zip(held_out.labels, held_out.confusion, strict=True)
-            ),
-        ),
+        markdown_table(("", *held_out.labels), *confusion),
     ]
     if history:
         epochs = [
@@ -180,12 +170,7 @@ def write_classifier_card(
 
 
 def write_card(
-    *,
-    title: str,
-    settings: Mapping[str, object],
-    results: Sequence[str],
-    notes: Sequence[str],
-    use: str,
+    *, title: str, settings: Mapping[str, object], results: Sequence[str], notes: Sequence[str], use: str
 ) -> str:
     """The card of any trained artefact, in Markdown."""
     parts = [
@@ -201,9 +186,16 @@ def write_card(
     return "\n\n".join(parts) + "\n"
 
 
-def describe_file(path: Path) -> str:
-    """A file's name and digest, for a card."""
-    return f"{path.name}, BLAKE2b-128 {file_digest(path)}"
+def describe_files(*paths: Path) -> str:
+    """The files' names and digests, for a card."""
+    return "; ".join(f"{path.name}, BLAKE2b-128 {file_digest(path)}" for path in paths)
+
+
+def describe_settings(settings: Mapping[str, object]) -> str:
+    """The settings as a comma-separated list, nested ones last."""
+    plain = [f"{name} {value}" for name, value in settings.items() if not isinstance(value, dict)]
+    inner = [describe_settings(value) for value in settings.values() if isinstance(value, dict)]
+    return ", ".join([*plain, *inner])
 
 
 def score_command(metric: str) -> str:
@@ -218,9 +210,7 @@ def markdown_table(header: Sequence[str], *rows: Sequence[str]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def format_accuracy(share: Estimate, *, decimals: int = 3) -> str:
-    """An accuracy with its interval, whose bounds have ``decimals``; without an interval if it is null."""
-    if share.value is None:
-        return f"none ({share.null_reason})"
-    spread = "" if share.low is None else f" ({share.low:.{decimals}f} to {share.high:.{decimals}f})"
-    return f"{share.value:.3f}{spread}"
+def format_accuracy(value: float, low: float | None, high: float | None, *, decimals: int = 3) -> str:
+    """An accuracy with its interval, whose bounds have ``decimals``; without an interval if it has none."""
+    spread = "" if low is None else f" ({low:.{decimals}f} to {high:.{decimals}f})"
+    return f"{value:.3f}{spread}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,7 +23,7 @@ from evenhand.store.atomic_writes import write_text
 from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import read_lines, read_table, spreadsheet_csv, unguard_table
 from evenhand.text.data_splits import divide_texts, find_near_duplicates
-from evenhand.training.options import TASKS, ClassificationTask
+from evenhand.training.options import TASKS, ClassificationTask, TrainOptions
 from evenhand.training.test_measures import HeldOutResult
 
 LEAST: Final = 20
@@ -39,10 +38,6 @@ class LabelledTexts(NamedTuple):
     skipped: Mapping[str, int]
     """Rows left out, by reason."""
 
-    def counts(self) -> Counter[str]:
-        """The number of texts per label."""
-        return Counter(self.labels)
-
     def select(self, places: Sequence[int]) -> LabelledTexts:
         """The texts at these indices."""
         texts, labels = (tuple(column[place] for place in places) for column in (self.texts, self.labels))
@@ -55,9 +50,43 @@ class LabelledPart(NamedTuple):
     texts: Sequence[str]
     truth: NDArray[np.int64] | NDArray[np.float32]
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of each text's label."""
+        return np.asarray(self.truth, dtype=np.int64)
+
     def any(self) -> NDArray[np.int64]:
         """1 if a text has at least one label, else 0."""
         return np.asarray(self.truth.max(1, initial=0), dtype=np.int64)
+
+    def counts(self, labels: int) -> list[int]:
+        """The number of texts with each label."""
+        marks = self.truth if self.truth.ndim == 2 else np.eye(labels)[self.truth]
+        return [int(count) for count in marks.sum(0)]
+
+
+class LabelledExamples(NamedTuple):
+    """Training texts, unseen texts, and notes about them."""
+
+    train: LabelledPart
+    unseen: Mapping[str, LabelledPart]
+    """The held-out texts, ``dev``, and additional test texts, ``test``, if there are any."""
+    labels: tuple[str, ...]
+    """The labels that occur, in the task's order."""
+    notes: tuple[str, ...]
+    each: bool = False
+    """Whether labels can occur together."""
+
+    def judge(self, part: str, probabilities: NDArray[np.floating]) -> HeldOutResult:
+        """Evaluate predictions for an unseen part; of labels that can occur together, whether any applies."""
+        if self.each:
+            worst, truth = probabilities.max(1), self.unseen[part].any()
+            shares = np.stack([1 - worst, worst], axis=1)
+            return HeldOutResult.of(shares, truth, ("none", "any"), majority_label="none")
+        majority = self.labels[np.bincount(self.train.numbers).argmax()]
+        return HeldOutResult.of(
+            probabilities, self.unseen[part].numbers, self.labels, majority_label=majority
+        )
 
 
 def read_labelled_texts(
@@ -112,7 +141,7 @@ def check_enough(data: LabelledTexts, path: Path) -> None:
             expected=f"at least {LEAST}",
             fix="label more texts; a few hundred per label are a good start",
         )
-    if len(data.counts()) < 2:
+    if len(set(data.labels)) < 2:
         raise InputError(
             f"all texts of {path} have the label {data.labels[0]!r}",
             expected="texts of at least two labels",
@@ -121,42 +150,6 @@ def check_enough(data: LabelledTexts, path: Path) -> None:
 
 
 MASK: Final = "XYZ"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledExamples:
-    """Training texts, test texts, and notes about them."""
-
-    train: LabelledTexts
-    held_out: LabelledTexts
-    labels: tuple[str, ...]
-    """The labels that occur, in the task's order."""
-    notes: tuple[str, ...]
-    test: LabelledTexts | None = None
-    """Additional test texts."""
-
-    def with_truth(self, data: LabelledTexts) -> LabelledPart:
-        """Texts with the numbers of their labels."""
-        return LabelledPart(data.texts, self.truth(data))
-
-    def truth(self, data: LabelledTexts) -> NDArray[np.int64]:
-        """The labels of the texts, as numbers."""
-        return np.array([self.labels.index(label) for label in data.labels], dtype=np.int64)
-
-    @property
-    def majority_label(self) -> str:
-        """The most frequent training label; on a tie, the first in the task's order."""
-        counts = self.train.counts()
-        return max(self.labels, key=lambda label: counts[label])
-
-    def judge(self, part: str, probabilities: NDArray[np.floating]) -> HeldOutResult:
-        """Evaluate predictions for the texts of an unseen part."""
-        truth = self.truth(self.unseen_parts()[part])
-        return HeldOutResult.of(probabilities, truth, self.labels, majority_label=self.majority_label)
-
-    def unseen_parts(self) -> dict[str, LabelledTexts]:
-        """The parts not used for training: ``dev`` and, if there is one, ``test``."""
-        return {"dev": self.held_out} | ({"test": self.test} if self.test is not None else {})
 
 
 def read_examples(
@@ -174,34 +167,37 @@ def read_examples(
     source = read(data)
     check_enough(source, data)
     notes = [f"{count} rows left out: {reason}" for reason, count in source.skipped.items()]
+    train, unseen = source, dict[str, LabelledTexts]()
     if valid is None:
-        train, held_out = map(source.select, divide_texts(source.texts, source.labels, seed=seed))
-    else:
-        train, held_out = source, read(valid)
-        notes += _check_unseen(train, held_out, valid, "held-out")
-    further = read(test) if test else None
-    if further is not None and test is not None:
-        notes += _check_unseen(train, further, test, "test")
+        train, unseen["dev"] = map(source.select, divide_texts(source.texts, source.labels, seed=seed))
+    for part, path, what in (("dev", valid, "held-out"), ("test", test, "test")):
+        if path is not None:
+            unseen[part] = read(path)
+            notes += _check_unseen(train, unseen[part], path, what)
     unmasked = sum(MASK not in words for words in source.texts)
     if task.name == "regard" and unmasked:
         notes.append(
             f"{unmasked:,} of {len(source.texts):,} texts have no {MASK}: the classifier predicts regard for "
             f"{MASK}, so mask the person with it"
         )
-    known = {*train.labels, *held_out.labels}
-    labels = tuple(name for name in task.labels if name in known)
-    return LabelledExamples(train, held_out, labels, tuple(notes), further)
+    labels = tuple(name for name in task.labels if name in set(train.labels))
+    train_part, *others = (
+        LabelledPart(part.texts, np.array([labels.index(label) for label in part.labels], dtype=np.int64))
+        for part in (train, *unseen.values())
+    )
+    return LabelledExamples(train_part, dict(zip(unseen, others, strict=True)), labels, tuple(notes))
 
 
 def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what: str) -> list[str]:
     """Notes on the test texts; an error if there are none, or if one has a label without training texts."""
     if not unseen.texts:
         raise InputError(f"{path} has no labelled texts", expected="at least one", fix="check the file")
-    for label in unseen.counts():
-        if label not in train.labels:
+    known = Counter(train.labels)
+    for label in Counter(unseen.labels):
+        if label not in known:
             raise InputError(
                 f"{path} has the label {label!r}, which no training text has",
-                expected=", ".join(train.counts()),
+                expected=", ".join(known),
                 fix="add texts of that label to the training data, or leave it out of the test",
             )
     twins = sum(find_near_duplicates(unseen.texts, train.texts))
@@ -218,19 +214,13 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
 """Task to its possible columns, and the names that its metric uses for them."""
 
 
-class MultilabelExamples(NamedTuple):
-    """Training and test texts, with labels that can occur together."""
-
-    train: LabelledPart
-    held_out: LabelledPart
-    labels: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
 def read_multilabel(
     data: Path, task: str, columns: Sequence[str], *, valid: Path | None, text: str, seed: int
-) -> MultilabelExamples:
-    """The examples of a table with a 0/1 column per label; a fifth is held out, or ``valid``."""
+) -> LabelledExamples:
+    """The examples of a table with a 0/1 column per label; a fifth is held out, or ``valid``.
+
+    A text has a label of two columns (``identity_hate`` and ``identity_attack``) if it has either.
+    """
     known = KINDS.get(task, {})
     if unknown := [column for column in columns if column not in known]:
         raise InputError(
@@ -238,7 +228,10 @@ def read_multilabel(
             expected=", ".join(known) or f"one column of labels for {task}",
             fix="name columns with --label",
         )
-    whole, skipped = _read_marks(data, columns, text)
+    named: dict[str, list[str]] = {}
+    for column in dict.fromkeys(columns):
+        named.setdefault(known[column], []).append(column)
+    whole, skipped = _read_marks(data, named, text)
     count, marked = len(whole.texts), int(whole.any().sum())
     if count < LEAST or marked in (0, count):
         raise InputError(
@@ -247,36 +240,34 @@ def read_multilabel(
             fix="check the columns, or label more texts",
         )
     if valid is not None:
-        train, held_out = whole, _read_marks(valid, columns, text)[0]
+        train, held_out = whole, _read_marks(valid, named, text)[0]
     else:
         split = divide_texts(whole.texts, ["yes" if one else "no" for one in whole.any()], seed=seed)
         train, held_out = (
             LabelledPart([whole.texts[place] for place in places], whole.truth[places]) for places in split
         )
     notes = (f"{skipped} rows left out: no text, or a label that is not 0 or 1.",) if skipped else ()
-    return MultilabelExamples(train, held_out, tuple(dict.fromkeys(known[name] for name in columns)), notes)
+    return LabelledExamples(train, {"dev": held_out}, tuple(named), notes, each=True)
 
 
-def _read_marks(path: Path, columns: Sequence[str], text: str) -> tuple[LabelledPart, int]:
-    """The texts whose labels are all 0 or 1, and the number of rows left out."""
+def _read_marks(path: Path, named: Mapping[str, Sequence[str]], text: str) -> tuple[LabelledPart, int]:
+    """The texts whose labels are all 0 or 1, and the number of rows left out; ``named`` has the columns."""
+    columns = [column for columns in named.values() for column in columns]
     table = read_table(path, {"--text": text, **{f"--label {name}": name for name in columns}})
     values = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
     marks = pl.col(*columns).str.strip_chars().str.to_lowercase()
     rows = table.select(text, marks.replace_strict(values, default=None, return_dtype=pl.Float32)).filter(
         pl.col(text).str.contains(r"\S"), pl.all_horizontal(pl.col(*columns).is_not_null())
     )
-    truth = rows.drop(text).to_numpy(order="c")
-    return LabelledPart(rows[text].to_list(), truth), table.height - rows.height
+    truth = rows.select(pl.max_horizontal(columns).alias(label) for label, columns in named.items())
+    return LabelledPart(rows[text].to_list(), truth.to_numpy(order="c")), table.height - rows.height
 
 
 def resolve_training_data(
-    task: str,
-    data: tuple[Path, ...],
-    study: Path | str | None,
-    consensus: ConsensusMethod | None,
-    agreement: float | None,
+    task: str, data: tuple[Path, ...], options: TrainOptions
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The training tables, given directly or from a study, and the plan's lines about the study."""
+    study, agreement = options["study"], options["agreement"]
     if (study is None) == (not data):
         given = "neither data nor a study" if study is None else "both data and a study"
         raise InputError(
@@ -290,7 +281,7 @@ def resolve_training_data(
         raise InputError(
             f"{task} is not trained from a study", expected=", ".join(TASKS), fix="give a table instead"
         )
-    rule = ConsensusRule(consensus or "majority", 0.5 if agreement is None else agreement, 1)
+    rule = ConsensusRule(options["consensus"] or "majority", 0.5 if agreement is None else agreement, 1)
     path, texts, dropped = _tabulate_labels(study, TASKS[task], rule)
     reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items())) or "none"
     return (path,), (f"study    {study}: {texts:,} texts with an agreed label; dropped: {reasons}",)
@@ -309,9 +300,8 @@ def _tabulate_labels(
     texts = aggregate_texts(collected, rule)
     ours = {label: _label(label, task, collected) for label in texts["human"].drop_nulls().unique()}
     labels = pl.col("human").replace_strict(ours, return_dtype=pl.String, default=None)
-    texts = texts.with_columns(labels.alias("label"))
-    lost = texts.filter(pl.col("label").is_null())
-    dropped = Counter([*lost.filter(pl.col("human").is_null())["reason"], *lost["human"].drop_nulls()])
+    texts = texts.with_columns(label=labels, lost=pl.coalesce("human", "reason"))
+    dropped = Counter(texts.filter(pl.col("label").is_null())["lost"])
     table = texts.drop_nulls("label").select(pl.col("item_id").alias("id"), "text", "label").sort("id")
     if table.is_empty():
         raise InputError(

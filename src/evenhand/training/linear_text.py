@@ -187,7 +187,7 @@ def judge_sentiment(name: str, labels: Sequence[str], texts: Sequence[str]) -> F
     They are not trained. Labels of a dataset other than negative, neutral and positive are never predicted.
     """
     if name == "vader":
-        from evenhand.metrics.vader import VaderScorer
+        from evenhand.metrics.sentiment import VaderScorer
 
         polarities = VaderScorer().compounds(texts)
     else:

@@ -54,14 +54,9 @@ class NeutralVectorConfig:
 
 
 def train_neutral_vectors(
-    texts: Sequence[str],
-    out: Path,
-    *,
-    sides: WordLists | None = None,
-    recipe: NeutralVectorConfig | None = None,
+    texts: Sequence[str], out: Path, *, sides: WordLists, recipe: NeutralVectorConfig
 ) -> WordVectors:
     """Train the neutral columns and write them to ``out/vectors.safetensors``."""
-    recipe, sides = recipe or NeutralVectorConfig(), sides or read_word_lists("ideology")
     vocabulary = choose_vocabulary(
         count_words(texts), recipe.words, required={word for words in sides.words for word in words}
     )

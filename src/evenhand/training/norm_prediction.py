@@ -7,12 +7,11 @@ to learn the others. Ratings are standardised; a missing rating adds no loss.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,14 +21,28 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
+from evenhand.core.protocols import Progress
 from evenhand.core.regular_files import open_regular
+from evenhand.store.atomic_writes import replace_file
 from evenhand.tensors.devices import single_thread
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
 from evenhand.training.finetuning import descend
+from evenhand.training.job_folder import (
+    TrainingFolder,
+    describe_files,
+    describe_settings,
+    markdown_table,
+    score_command,
+    write_card,
+)
 
 _LOG = logging.getLogger(__name__)
+LEXICON: Final = "lexicon.tsv"
+LEAST: Final = 20
+"""Minimum number of rated words for a variable to be learned and checked."""
 _LARGEST: Final = 1e6
 """No rating scale reaches this value: a larger number is not a rating."""
 _SCALES: Final = np.array(list(NORMS.values()), dtype=np.float32)
@@ -62,14 +75,6 @@ class WordRatings(NamedTuple):
     values: Matrix
 
 
-class NormAgreement(NamedTuple):
-    """Pearson's r of held-out predictions with ratings, in [-1, 1], and the number of words."""
-
-    variable: str
-    r: float
-    words: int
-
-
 def read_word_ratings(paths: Sequence[Path]) -> WordRatings:
     """The single words rated in any of the tables, lower-cased, with the columns named after our variables.
 
@@ -93,8 +98,10 @@ def match_vectors(ratings: WordRatings, vectors: WordVectors) -> tuple[Matrix, M
     return _features(vectors)[rows], ratings.values[rated]
 
 
-def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormAgreement]:
-    """For each variable the agreement of predictions on held-out words with the ratings, over all folds."""
+def cross_validate(
+    features: Matrix, values: Matrix, recipe: NormNetworkConfig
+) -> list[tuple[str, float, int]]:
+    """For each variable Pearson's r of held-out predictions with ratings, over all folds, and the words."""
     order = np.random.default_rng(recipe.seed).permutation(len(features))
     predicted = np.empty_like(values)
     for fold in range(recipe.folds):
@@ -106,58 +113,51 @@ def cross_validate(features: Matrix, values: Matrix, recipe: NormNetworkConfig) 
     for name, given, rated in zip(NORMS, predicted.T, values.T, strict=True):
         has_rating = ~np.isnan(rated)
         r = np.corrcoef(given[has_rating], rated[has_rating])[0, 1] if has_rating.sum() > 2 else np.nan
-        agreements.append(NormAgreement(name, float(r), int(has_rating.sum())))
+        agreements.append((name, float(r), int(has_rating.sum())))
     return agreements
 
 
-class NormNetwork(nn.Module):
-    """Shared hidden layers with one output per variable; predictions are on the ratings' own scale."""
+class NormNetworks(NamedTuple):
+    """Networks that predict standardised ratings (rows x variables), and the ratings' own scale."""
 
-    def __init__(self, width: int, recipe: NormNetworkConfig, mean: Tensor, spread: Tensor) -> None:
-        super().__init__()
-        first, second = recipe.hidden
-        self.layers = nn.Sequential(
-            nn.Dropout(recipe.input_dropout),
-            *(nn.Linear(width, first), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
-            *(nn.Linear(first, second), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
-            nn.Linear(second, len(mean)),
-        )
-        self.mean = mean
-        self.spread = spread
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return standardised predictions (rows x variables)."""
-        answer: Tensor = self.layers(features)
-        return answer
+    networks: list[nn.Module]
+    mean: Tensor
+    spread: Tensor
 
 
-def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> list[NormNetwork]:
-    """The trained networks, which differ only in their seed."""
+def fit_networks(features: Matrix, values: Matrix, recipe: NormNetworkConfig) -> NormNetworks:
+    """The trained networks, alike but for their seed: shared hidden layers, one output per variable."""
     inputs, rated = torch.from_numpy(features), torch.from_numpy(values)
     has_rating = ~rated.isnan()
     count = has_rating.sum(dim=0).clamp(min=1)
     mean = torch.where(has_rating, rated, 0.0).sum(dim=0) / count
     spread = (torch.where(has_rating, rated - mean, 0.0).square().sum(dim=0) / count).sqrt().clamp(min=1e-6)
     target = torch.where(has_rating, (rated - mean) / spread, 0.0)
-    networks = []
+    networks: list[nn.Module] = []
+    first, second = recipe.hidden
     for number in range(recipe.networks):
         with single_thread(), torch.random.fork_rng():
             torch.manual_seed(recipe.seed * 1000 + number)
-            network = NormNetwork(inputs.shape[1], recipe, mean, spread).train()
+            network = nn.Sequential(
+                nn.Dropout(recipe.input_dropout),
+                *(nn.Linear(inputs.shape[1], first), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
+                *(nn.Linear(first, second), nn.LeakyReLU(0.01), nn.Dropout(recipe.hidden_dropout)),
+                nn.Linear(second, len(mean)),
+            )
             optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
             for step in range(recipe.steps):
                 rows = torch.randint(len(inputs), (recipe.rows,))
                 error = (network(inputs[rows]) - target[rows]).square() * has_rating[rows]
                 descend(error.sum() / has_rating[rows].sum(), optimiser, factor=1 - step / recipe.steps)
         networks.append(network.eval())
-    return networks
+    return NormNetworks(networks, mean, spread)
 
 
-def predict_ratings(networks: Sequence[NormNetwork], features: Matrix) -> Matrix:
+def predict_ratings(fitted: NormNetworks, features: Matrix) -> Matrix:
     """The mean prediction, clipped to each variable's scale."""
     with torch.no_grad():
         rows = torch.from_numpy(features)
-        answers = [(net(rows) * net.spread + net.mean).numpy() for net in networks]
+        answers = [(network(rows) * fitted.spread + fitted.mean).numpy() for network in fitted.networks]
     mean: Matrix = np.clip(np.mean(answers, axis=0), _SCALES[:, 0], _SCALES[:, 1]).astype(np.float32)
     return mean
 
@@ -208,23 +208,70 @@ def _number(text: str | None) -> float:
     return value if abs(value) < _LARGEST else float("nan")
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train the emotion lexicon from the command line."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("ratings", type=Path, nargs="+", help="tables with a column word and rated variables")
-    parser.add_argument("--vectors", type=Path, help="word vectors (default: the embedded ones)")
-    parser.add_argument("--out", type=Path, required=True, help="the lexicon to write, .tsv or .tsv.xz")
-    parser.add_argument("--steps", type=int, default=NormNetworkConfig().steps)
-    parser.add_argument("--folds", type=int, default=NormNetworkConfig().folds)
-    args = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    vectors = read_vectors(args.vectors) if args.vectors else load_embedded_vectors()
-    ratings = read_word_ratings(args.ratings)
-    recipe = NormNetworkConfig(steps=args.steps, folds=args.folds)
-    for variable, r, words in cross_validate(*match_vectors(ratings, vectors), recipe):
-        _LOG.info("%-10s r %.3f over %d words", variable, r, words)
-    write_lexicon(build_lexicon(vectors, ratings, recipe), args.out)
+@dataclass(frozen=True, slots=True)
+class NormTraining:
+    """Predicts emotion ratings of words from word vectors with a network, for the whole vocabulary."""
+
+    data: tuple[Path, ...]
+    vectors: Path | None
+    recipe: NormNetworkConfig
+
+    def identity(self) -> dict[str, Json]:
+        """Everything that determines the result."""
+        vectors = file_digest(self.vectors) if self.vectors else "embedded"
+        digests: list[Json] = [file_digest(path) for path in self.data]
+        return {"task": "norms", "data": digests, "vectors": vectors, **asdict(self.recipe)}
+
+    def lines(self) -> tuple[str, ...]:
+        """The planned steps."""
+        return (
+            f"ratings  {', '.join(path.name for path in self.data)}",
+            f"vectors  {self.vectors or 'the embedded ones'}",
+            f"networks {self.recipe.networks}, checked over {self.recipe.folds} folds",
+        )
+
+    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+        """Cross-validate, fit on all words, write the lexicon; returns Pearson's r of every variable."""
+        vectors = read_vectors(self.vectors) if self.vectors else load_embedded_vectors()
+        ratings = read_word_ratings(self.data)
+        features, values = match_vectors(ratings, vectors)
+        counts = dict(zip(NORMS, (values == values).sum(0).tolist(), strict=True))
+        if few := [f"{name} ({count})" for name, count in counts.items() if count < LEAST]:
+            raise InputError(
+                f"too few rated words have a vector: {', '.join(few)}",
+                expected=f"at least {LEAST} words for each of {', '.join(counts)}",
+                fix="add tables with the missing columns: evenhand train norms FIRST SECOND",
+            )
+        with progress.step("cross-validation", None):
+            agreements = cross_validate(features, values, self.recipe)
+        with progress.step("lexicon", None), replace_file(folder.path / LEXICON) as path:
+            lexicon = build_lexicon(vectors, ratings, self.recipe)
+            write_lexicon(lexicon, path)
+        rows = [(name, f"{r:.3f}", format_interval(r, n), f"{n:,}") for name, r, n in agreements]
+        header = ("variable", "Pearson's r, held-out words", "95 % interval", "rated words")
+        card = write_card(
+            title="Emotion lexicon",
+            settings={
+                "data": describe_files(*self.data),
+                "word vectors": str(self.vectors or "the embedded ones"),
+                "training": f"multi-task network; {describe_settings(asdict(self.recipe))}",
+                "words": f"{len(lexicon.words):,}",
+            },
+            results=[markdown_table(header, *rows)],
+            notes=("Values are predictions, also for rated words. r is computed on held-out words.",),
+            use=score_command(f"norms={folder.path / LEXICON}"),
+        )
+        measures = {f"r_{name}": r for name, r, _ in agreements if math.isfinite(r)}
+        return folder.finish(measures | {"words": len(lexicon.words)}, card=card)
 
 
-if __name__ == "__main__":
-    main()
+def format_interval(r: float, n: int) -> str:
+    """The 95 % interval of a correlation by Fisher's z; ``-`` with fewer than five pairs.
+
+    >>> format_interval(0.5, 103)
+    '0.339 to 0.632'
+    """
+    if n < 5 or not abs(r) < 1:
+        return "-"
+    z, half = math.atanh(r), 1.959964 / math.sqrt(n - 3)
+    return f"{math.tanh(z - half):.3f} to {math.tanh(z + half):.3f}"

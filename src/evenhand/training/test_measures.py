@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from evenhand.core.digests import Json
-from evenhand.core.records import Estimate
-from evenhand.stats.intervals import wilson
+from evenhand.stats.intervals import wilson_interval
+from evenhand.stats.quantiles import normal_quantile
 
 Floats = NDArray[np.float64]
 
@@ -43,11 +43,6 @@ def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
     return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def accuracy(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
-    """The share of texts with the correct label."""
-    return float((predicted == truth).mean())
-
-
 def macro_f1(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
     """The mean over labels of F1 = 2 hits / (predicted + true); labels that never occur are left out."""
     scores = []
@@ -68,11 +63,6 @@ def calibration_error(probabilities: Floats, truth: Floats, *, bins: int = 15) -
     return float(np.abs(predicted - observed).sum() / len(truth))
 
 
-def pearson(predicted: Floats, truth: Floats) -> float:
-    """The linear correlation, -1 to 1."""
-    return float(np.corrcoef(predicted, truth)[0, 1])
-
-
 def bootstrap_measure(
     measure: Callable[..., float], *arrays: NDArray[np.generic], rounds: int = 1000, seed: int = 0
 ) -> MeasuredValue:
@@ -87,29 +77,28 @@ def bootstrap_measure(
     return MeasuredValue(measure(*arrays), float(low), float(high), n)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelScore:
-    """How well one label is predicted, each in [0, 1]; None if the denominator is 0."""
-
-    label: str
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    n: int
-    """Number of texts with the label."""
+ClassScores = tuple[str, float | None, float | None, float | None, int]
+"""A label, its precision, recall and F1 (None where the denominator is 0), and its number of texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutResult:
-    """The results on the held-out texts; all measures follow from the confusion matrix."""
+    """The results on the held-out texts; all measures but the calibration error follow from the confusion."""
 
     labels: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
     """Texts by true label (row) and predicted label (column)."""
+    n: int
+    accuracy: tuple[float, float, float]
+    """The share of correct labels with Wilson's 95 % interval, assuming independent texts."""
+    classes: tuple[ClassScores, ...]
+    macro_f1: float
+    """The mean F1 over the labels that occur or were predicted."""
     calibration_error: float
     """Expected calibration error of the predicted label's probability, in [0, 1]; 0 is best."""
+    majority: float
+    """The accuracy of always predicting the most frequent training label."""
     majority_label: str
-    """The most frequent label of the training texts."""
 
     @classmethod
     def of(
@@ -121,58 +110,38 @@ class HeldOutResult:
         majority_label: str,
     ) -> HeldOutResult:
         """The result of probabilities (texts x labels) for texts with known label numbers."""
-        answers, size = probabilities.argmax(1), len(labels)
+        answers, size, n = probabilities.argmax(1), len(labels), len(truth)
         table = np.bincount(truth * size + answers, minlength=size * size).reshape(size, size)
         is_right = (answers == truth).astype(np.float64)
-        error = calibration_error(probabilities.max(1).astype(np.float64), is_right)
-        return cls(tuple(labels), tuple(map(tuple, table.tolist())), error, majority_label)
-
-    @property
-    def n(self) -> int:
-        """The number of held-out texts."""
-        return sum(map(sum, self.confusion))
-
-    @property
-    def accuracy(self) -> Estimate:
-        """The share of correct labels with Wilson's 95 % interval, assuming independent texts."""
-        return wilson(sum(row[place] for place, row in enumerate(self.confusion)), self.n)
-
-    @property
-    def majority(self) -> float:
-        """The accuracy of always predicting the most frequent training label."""
-        return sum(self.confusion[self.labels.index(self.majority_label)]) / self.n
-
-    @property
-    def classes(self) -> tuple[LabelScore, ...]:
-        """Precision, recall and F1 of every label."""
-        counts = np.array(self.confusion)
-        scores = []
-        for label, *numbers in zip(self.labels, counts.diagonal(), counts.sum(0), counts.sum(1), strict=True):
-            hits, predicted, true = map(int, numbers)
+        low, high = wilson_interval(is_right.mean(), n, normal_quantile(0.975))
+        classes: list[ClassScores] = []
+        for label, *counts in zip(labels, table.diagonal(), table.sum(0), table.sum(1), strict=True):
+            hits, predicted, true = map(int, counts)
             parts = ((hits, predicted), (hits, true), (2 * hits, predicted + true))
             precision, recall, f1 = (part / whole if whole else None for part, whole in parts)
-            scores.append(LabelScore(label, precision, recall, f1, true))
-        return tuple(scores)
-
-    @property
-    def macro_f1(self) -> float:
-        """The mean F1 over the labels that occur or were predicted."""
-        scores = [score.f1 for score in self.classes if score.f1 is not None]
-        return sum(scores) / len(scores)
+            classes.append((label, precision, recall, f1, true))
+        scores = [f1 for *_, f1, _ in classes if f1 is not None]
+        return cls(
+            labels=tuple(labels),
+            confusion=tuple(map(tuple, table.tolist())),
+            n=n,
+            accuracy=(float(is_right.mean()), float(low), float(high)),
+            classes=tuple(classes),
+            macro_f1=sum(scores) / len(scores),
+            calibration_error=calibration_error(probabilities.max(1).astype(np.float64), is_right),
+            majority=int(table[labels.index(majority_label)].sum()) / n,
+            majority_label=majority_label,
+        )
 
     def measures(self) -> dict[str, float]:
         """The overall numbers, by name."""
-        accuracy = self.accuracy
-        values = {
-            "accuracy": accuracy.value,
-            "accuracy_low": accuracy.low,
-            "accuracy_high": accuracy.high,
+        return {
+            **dict(zip(("accuracy", "accuracy_low", "accuracy_high"), self.accuracy, strict=True)),
             "macro_f1": self.macro_f1,
             "calibration_error": self.calibration_error,
             "majority": self.majority,
             "n": self.n,
         }
-        return {name: value for name, value in values.items() if value is not None}
 
     def to_json(self) -> Mapping[str, Json]:
         """The labels and counts from which all measures follow."""

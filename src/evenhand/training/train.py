@@ -23,7 +23,6 @@ from evenhand.training.classifier_job import (
     OVER_WORDS,
     ClassifierFit,
     ClassifierTraining,
-    MultilabelTraining,
     SeedAverageTraining,
     backbone_kind,
     ensemble_members,
@@ -150,9 +149,7 @@ def prepare(
             fix="name one of these",
         )
     _check_options(task, options)
-    paths, notes = resolve_training_data(
-        task, paths, options["study"], options["consensus"], options["agreement"]
-    )
+    paths, notes = resolve_training_data(task, paths, options)
     if task == "emotion" and len(paths) == 1 and paths[0].is_dir():
         from evenhand.training.semeval import check_unseen, prepare_tables
 
@@ -161,7 +158,7 @@ def prepare(
         if options["valid"] is not None:
             check_unseen(Path(options["valid"]), tables.train)
         paths, options = (tables.train,), {**options, "valid": options["valid"] or tables.valid}
-    check_files(paths)
+    check_files(*paths)
     if task in WORDS:
         job = _word_job(task, paths, options)
     elif len(paths) == 1:
@@ -191,20 +188,13 @@ def _calibrator_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     require_library("torch")
     from evenhand.training.calibrator_job import CalibratorConfig, CalibratorTraining, read_two_labels
 
-    columns = (options["text"] or "text", options["label"] or "label")
-    examples = read_two_labels(
-        data, text=columns[0], label=columns[1], sides=split_names(options["sides"]) or ()
-    )
-    first, second = split_names(options["sides"]) or sorted(set(examples.labels))
-    return CalibratorTraining(
-        model=options["model"] or "builtin",
-        data=data,
-        columns=columns,
-        examples=examples,
-        sides=(first, second),
-        recipe=_adjust(CalibratorConfig(), options, longest="max_length"),
-        execution=Execution(device=options["device"], offline=options["offline"]),
-    )
+    columns, sides = (options["text"] or "text", options["label"] or "label"), split_names(options["sides"])
+    examples = read_two_labels(data, *columns, sides=sides or ())
+    first, second = sides or sorted(set(examples.labels))
+    recipe = _adjust(CalibratorConfig(), options, longest="max_length")
+    execution = Execution(device=options["device"], offline=options["offline"])
+    model = options["model"] or "builtin"
+    return CalibratorTraining(model, data, columns, examples, (first, second), recipe, execution)
 
 
 def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingProcedure:
@@ -214,25 +204,20 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     valid, test = (Path(given) if given else None for given in (options["valid"], options["test"]))
     recipe = _adjust(preset.recipe if preset else _default_recipe(backbone), options)
     longest = options["max_length"] or (preset.longest if preset else MAX_LENGTH)
-    fit = ClassifierFit(task, backbone, (), recipe, longest, options["device"], options["offline"])
-    given = options["label"]
+    given, seed = options["label"], options["seed"]
     labels = tuple(map(str.strip, given.split(","))) if given else preset.labels if preset else ()
+    text, label = options["text"] or (preset.text if preset and len(labels) > 1 else "text"), given or "label"
+    for name in ("test", "runs") if len(labels) > 1 else ():
+        if options.get(name) is not None:
+            raise InputError(f"--{name} does not apply to several label columns", fix=f"remove --{name}")
+    check_files(valid, test)
     if len(labels) > 1:
-        for name in ("test", "runs"):
-            if options.get(name) is not None:
-                raise InputError(f"--{name} does not apply to several label columns", fix=f"remove --{name}")
-        check_files([valid] if valid else [])
-        text = options["text"] or (preset.text if preset else "text")
-        several = read_multilabel(data, task, labels, valid=valid, text=text, seed=options["seed"])
-        return MultilabelTraining(task, data, valid, several, replace(fit, labels=several.labels, each=True))
-    check_files([path for path in (valid, test) if path])
-    columns = (options["text"] or "text", given or "label")
-    kind = TASKS[task]
-    examples = read_examples(
-        data, kind, valid=valid, test=test, text=columns[0], label=columns[1], seed=options["seed"]
-    )
-    fit = replace(fit, labels=examples.labels)
-    job = ClassifierTraining(kind, data, valid, columns, examples, fit, test)
+        examples = read_multilabel(data, task, labels, valid=valid, text=text, seed=seed)
+    else:
+        examples = read_examples(data, TASKS[task], valid=valid, test=test, text=text, label=label, seed=seed)
+    device, offline = options["device"], options["offline"]
+    fit = ClassifierFit(task, backbone, examples.labels, recipe, longest, device, offline, examples.each)
+    job = ClassifierTraining(task, data, valid, test, (text, label), examples, fit)
     runs = options["runs"] or (preset.runs if preset else 1)
     return SeedAverageTraining(job, runs) if runs > 1 else job
 
@@ -242,8 +227,7 @@ def _default_recipe(backbone: str) -> FineTuningConfig:
     if backbone_kind(backbone) in (LSTM, *OVER_WORDS):
         return LSTM_RECIPE
     rated = ensemble_members(backbone)[0] if backbone_kind(backbone) == ENSEMBLE else backbone
-    recipe = FineTuningConfig()
-    return replace(recipe, rate=RATES.get(rated, recipe.rate))
+    return FineTuningConfig(rate=RATES.get(rated, FineTuningConfig().rate))
 
 
 def _adjust(recipe: Config, options: TrainOptions, **others: str) -> Config:
@@ -258,28 +242,27 @@ def _check_backbone(backbone: str) -> None:
     kind = backbone_kind(backbone)
     if kind == ENSEMBLE:
         ensemble_members(backbone)
-    over_words = dict.fromkeys((LSTM, *OVER_WORDS), ("torch",))
-    needs = {LINEAR: (), "vader": (), "textblob": ("textblob",), **over_words}
+    needs: dict[str, tuple[str, ...]] = {LINEAR: (), "vader": (), "textblob": ("textblob",)}
+    needs |= dict.fromkeys((LSTM, *OVER_WORDS), ("torch",))
     for library in needs.get(kind, ("torch", "tokenizers", "transformers")):
         require_library(library)
 
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
     require_library("torch")
-    from evenhand.training import word_jobs
-    from evenhand.training.embeddings import WordVectorConfig
-    from evenhand.training.norm_prediction import NormNetworkConfig
+    from evenhand.training import embeddings, norm_prediction
 
     if task == "embeddings":
-        return word_jobs.WordVectorTraining(paths, _adjust(WordVectorConfig(), options))
+        return embeddings.WordVectorTraining(paths, _adjust(embeddings.WordVectorConfig(), options))
     vectors = Path(options["backbone"]) if options["backbone"] else None
-    check_files([vectors] if vectors else [])
-    return word_jobs.NormTraining(paths, vectors, NormNetworkConfig(seed=options["seed"]))
+    check_files(vectors)
+    recipe = norm_prediction.NormNetworkConfig(seed=options["seed"])
+    return norm_prediction.NormTraining(paths, vectors, recipe)
 
 
-def check_files(paths: Sequence[Path]) -> None:
+def check_files(*paths: Path | None) -> None:
     """Raise an error that names the first missing file."""
-    for path in paths:
+    for path in filter(None, paths):
         if not path.is_file():
             raise InputError(f"there is no file {path}", expected="existing files", fix="check the path")
 
@@ -291,9 +274,8 @@ def default_backbone() -> str:
 
 def _check_options(task: str, options: TrainOptions) -> None:
     """Raise an error for an option that this training would ignore."""
-    backbone = options["backbone"] or ""
-    kinds = (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,)
-    for kind in kinds:
+    backbone = options["backbone"]
+    for kind in (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,):
         for name in _UNUSED[kind]:
             if options.get(name) is not None:
                 flag = "--" + name.replace("_", "-")

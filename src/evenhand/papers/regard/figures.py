@@ -122,7 +122,7 @@ def _predict_embedded(unseen: pl.DataFrame, request: ReplicationRequest) -> list
 
 def _accuracies(name: str, runs: Sequence[Sequence[TextPrediction]]) -> pl.DataFrame:
     """The accuracies of a classifier, averaged over its runs."""
-    rows = [row.row() for row in average_accuracies(runs, RegardSuite().find_context)]
+    rows = [row._asdict() for row in average_accuracies(runs, RegardSuite().find_context)]
     return pl.DataFrame(rows, infer_schema_length=None).select(
         pl.lit("this copy").alias("source"), pl.lit(name).alias("classifier"), *_ACCURACY_COLUMNS
     )
