@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from evenhand.annotate.agreement import ConsensusRule
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set
-from evenhand.annotate.options import ConsensusMethod
 from evenhand.annotate.validate import aggregate_texts
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
