@@ -52,6 +52,9 @@ class PowerOptions(TypedDict, total=False):
         float, Option("Without RUN: intraclass correlation within prompts, 0 to 1.", default=0.2, ge=0, le=1)
     ]
     samples: Annotated[int, Option("Without RUN: completions per prompt.", default=5, ge=1)]
+    comparisons: Annotated[
+        int, Option("Without RUN: comparisons that are corrected together.", default=1, ge=1)
+    ]
 
 
 class BuildOptions(Recording, total=False):

@@ -21,9 +21,9 @@ from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.report.wording import format_name, show_control_characters
-from evenhand.stats.power_analysis import Growth, clusters_needed, required_growth, variance_within
+from evenhand.stats.corrections import correct_by_family
+from evenhand.stats.power_analysis import GapSpread, Growth, clusters_needed, required_growth, variance_within
 from evenhand.stats.quantiles import t_quantile
-from evenhand.stats.results import NO_VARIATION
 from evenhand.store.run import Run, run_errors
 
 
@@ -40,11 +40,11 @@ class SampleSizePlanner:
             self._axes |= {(FILES, axis.name): axis for axis in every}
         self._quantities = {(item.metric, item.output): item for item in loaded.quantities}
 
-    def plan_growth(self, seen: Row, *, distance: float) -> Growth | None:
+    def plan_growth(self, seen: Row, *, distance: float, alpha: float | None = None) -> Growth | None:
         """What it takes so that the interval of a comparison leaves everything at this distance outside.
 
-        With the wanted power, if the true gap is the one seen. None for a gap without an interval, and for an
-        axis the run does not have.
+        With the wanted power, if the true gap is the one seen and p of at most ``alpha`` (1 - level) decides.
+        None for a gap without an interval, and for an axis the run does not have.
         """
         axis, low, high = self._axes.get((seen["suite"], seen["axis"])), seen["low"], seen["high"]
         if axis is None or low is None or high is None:
@@ -53,10 +53,10 @@ class SampleSizePlanner:
         sides = split_sides(axis, seen["group"], seen["baseline"])
         group, other = (GapSide.of(quantity, axis, rows) for rows in sides)
         df = max(1.0, seen["n_clusters"] - 1)
-        alpha, beta = t_quantile((1 + self._level) / 2, df), t_quantile(self._power, df)
+        se = (high - low) / 2 / t_quantile((1 + self._level) / 2, df)
         within = variance_within(group.values, group.clusters, other.values, other.clusters)
-        wanted = (distance / (alpha + beta)) ** 2
-        return required_growth(((high - low) / 2 / alpha) ** 2, within, wanted=wanted)
+        reach = GapSpread(1.0, df).detectable(alpha or 1 - self._level, self._power)
+        return required_growth(se**2, within, wanted=(distance / reach) ** 2)
 
 
 _COLUMNS: Mapping[str, pl.DataType] = {
@@ -103,19 +103,20 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
                 expected=f"at most {room:g}: shares end at 0 and 1",
                 fix="say the gap as a share, 0.05 for 5 points, or give a pilot run for a mean",
             )
-        sd, icc, samples = math.sqrt(share * (1 - share)), options["icc"], options["samples"]
-        needed = (
-            clusters_needed(gap, sd=sd, icc=icc, samples=samples, level=level, power=power) if sd else None
-        )
-        reason = None if sd else NO_VARIATION
-        rows.append({"group": "a", "baseline": "b", "clusters_needed": needed, "null_reason": reason})
+        how = {"icc": options["icc"], "alpha": (1 - level) / options["comparisons"], "power": power}
+        needed = clusters_needed(gap, share=share, samples=options["samples"], **how)
+        rows.append({"group": "a", "baseline": "b", "clusters_needed": needed})
     else:
         with run_errors(run):
             pilot = run if isinstance(run, Run) else Run.open(run)
             check_has_comparisons(pilot)
             planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
-            for row in pilot.table("comparisons").filter(~pl.col("exploratory")).iter_rows(named=True):
-                growth = planner.plan_growth(row, distance=gap)
+            table = pilot.table("comparisons").filter(~pl.col("exploratory"))
+            # What is decided after correction must be planned at the level that decides.
+            correction = next(iter(table["correction"]), "bh")
+            tests = correct_by_family(table["p"].to_list(), table["family"].to_list(), correction)
+            for row, test in zip(table.iter_rows(named=True), tests, strict=True):
+                growth = planner.plan_growth(row, distance=gap, alpha=test.decision_level)
                 if growth is not None and growth.clusters is not None:
                     needed = math.ceil(growth.clusters * row["n_clusters"])
                     row |= {"clusters_needed": needed, "samples_factor": growth.samples}

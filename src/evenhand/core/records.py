@@ -339,6 +339,7 @@ class Comparison:
     n: int
     n_clusters: int
     min_detectable: float | None
+    """The smallest true gap that is detected after correction with 80 % power."""
     n_baseline: int
     n_null: int
     group_value: float | None

@@ -11,8 +11,6 @@ from markupsafe import Markup
 from evenhand.report.charts import draw_swatches
 from evenhand.report.wording import format_name, format_number, format_p
 
-ALPHA: Final = 0.05
-"""The adjusted p at or below which a finding is called larger than chance."""
 LARGER: Final = "larger than chance"
 INCONCLUSIVE: Final = "inconclusive"
 SMALL: Final = "small at most"

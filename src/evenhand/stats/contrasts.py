@@ -27,11 +27,10 @@ from evenhand.stats._arrays import (
 )
 from evenhand.stats._moments import CellMoments, ClusterTable, compute_moments
 from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, share_estimates
+from evenhand.stats.power_analysis import GapSpread, SharePair
 from evenhand.stats.quantiles import f_upper_tail, t_lower_tails, t_quantile, t_quantiles
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
 
-POWER = 0.8
-"""The power for ``min_detectable``."""
 FEW_CLUSTERS = 10
 """With fewer clusters the correlation of two shares is too uncertain to narrow an interval."""
 _MIN_VARIANCE_SHARE = 1e-12
@@ -163,7 +162,8 @@ class ContrastTests:
 
     moments: CellMoments
     weights: Floats
-    is_share: bool
+    intervals: NewcombeIntervals | None
+    """Of shares; null for means."""
     level: float
     judgements: _Judgements
 
@@ -171,21 +171,20 @@ class ContrastTests:
     def of(cls, cells: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
         """Test means by t, shares by Newcombe's interval."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            parts = (_judge_shares if is_share else _judge_means)(cells, weights, level)
+            intervals = NewcombeIntervals.of(cells, weights) if is_share else None
+            parts = (
+                _judge_shares(cells, intervals, level) if intervals else _judge_means(cells, weights, level)
+            )
             plain = ((cells.shares if is_share else cells.means) * weights).sum(axis=-1)
         few, empty = cells.clusters.min(axis=-1) < 2, cells.sizes.min(axis=-1) == 0
         numbers = _Judgements(*(np.where(few, np.nan, part) for part in parts))
         estimate = np.where(empty, np.nan, np.where(few, plain, parts.estimate))
-        return cls(cells, weights, is_share, level, numbers._replace(estimate=estimate))
+        return cls(cells, weights, intervals, level, numbers._replace(estimate=estimate))
 
     def difference(self, *at: int) -> Difference:
         """One contrast; a stands for the cells with a positive weight, b for those with a negative one."""
         numbers = {name: float(part[at]) for name, part in self.judgements._asdict().items()}
         known = {name: None if math.isnan(number) else number for name, number in numbers.items()}
-        low, high, df, least = known["low"], known["high"], known["df"], None
-        # From the interval's half width, so that shares near 0 have the uncertainty that is reported.
-        if low is not None and high is not None and df is not None:
-            least = (high - low) / 2 * (1 + t_quantile(POWER, df) / t_quantile((1 + self.level) / 2, df))
         sizes, clusters = self.moments.sizes[at[1:]], self.moments.clusters[at[1:]]
         reason = NO_VARIATION if known["p"] is None else None
         return Difference(
@@ -194,16 +193,33 @@ class ContrastTests:
             n_a=int(sizes[self.weights > 0].sum()),
             n_b=int(sizes[self.weights < 0].sum()),
             n_clusters=int(self.moments.n_clusters[at[1:]]),
-            min_detectable=least,
-            method=SHARES if self.is_share else MEANS,
+            spread=self._spread(*at) if known["low"] is not None else None,
+            method=SHARES if self.intervals else MEANS,
             null_reason=NO_VALUES if not sizes.all() else ONE_CLUSTER if clusters.min() < 2 else reason,
         )
+
+    def _spread(self, *at: int) -> GapSpread:
+        """What decides which gap this test detects."""
+        se, df, low, high = (float(part[at]) for part in self.judgements[3:5] + self.judgements[1:3])
+        if self.intervals is None:
+            return GapSpread(se, df)
+        if self.weights.size > 2 or not np.array_equal(self.weights, GAP):
+            # From the interval's half width, so that shares near 0 have the uncertainty that is reported.
+            return GapSpread((high - low) / 2 / t_quantile((1 + self.level) / 2, df), df)
+        pair = SharePair(
+            baseline=float(self.intervals.shares[*at, 1]),
+            size=float(self.intervals.sizes[*at, 0]),
+            baseline_size=float(self.intervals.sizes[*at, 1]),
+            shared=float(np.asarray(self.intervals.shared)[at]),
+            is_few=bool(self.moments.n_clusters[at[1:]] < FEW_CLUSTERS),
+        )
+        return GapSpread(se, df, pair)
 
     def ratio(self, *at: int) -> Estimate:
         """The mean of the first cell divided by that of the second."""
         pair = self.moments.select(*at)
         # Without rounding error, or a share of 0 might get a ratio.
-        exact = replace(pair, means=pair.shares) if self.is_share and pair.sizes.all() else pair
+        exact = replace(pair, means=pair.shares) if self.intervals and pair.sizes.all() else pair
         return estimate_ratio(exact, self.level)
 
     def shares(self, output: int) -> list[Estimate]:
@@ -219,8 +235,8 @@ def _judge_means(cells: CellMoments, weights: Floats, level: float) -> _Judgemen
     return _Judgements(estimate, estimate - half, estimate + half, se, df, p)
 
 
-def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> _Judgements:
-    newcombe = NewcombeIntervals.of(cells, weights)
+def _judge_shares(cells: CellMoments, newcombe: NewcombeIntervals, level: float) -> _Judgements:
+    weights = newcombe.weights
     _, variance, df = cells.contrast(weights)
     estimate, se, quantile = newcombe.estimate, np.sqrt(variance), t_quantiles((1 + level) / 2, df)
     low, high = newcombe.interval(quantile)

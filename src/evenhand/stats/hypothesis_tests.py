@@ -14,8 +14,9 @@ import numpy.typing as npt
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
 from evenhand.stats._arrays import Floats, check_lengths, check_level, check_pairs, check_values
-from evenhand.stats.contrasts import GAP, POWER
+from evenhand.stats.contrasts import GAP
 from evenhand.stats.intervals import NewcombeIntervals, clustered_mean
+from evenhand.stats.power_analysis import GapSpread, SharePair
 from evenhand.stats.quantiles import normal_quantile, t_quantile, t_two_sided
 from evenhand.stats.results import (
     NO_VALUES,
@@ -47,8 +48,7 @@ def two_proportions(
         return result(null_reason=NO_VALUES)
     shares = np.array([successes_a / n_a, successes_b / n_b])
     newcombe = NewcombeIntervals(shares, np.array([n_a, n_b], dtype=np.float64), GAP)
-    quantile = normal_quantile((1 + level) / 2)
-    low, high = map(float, newcombe.interval(quantile))
+    low, high = map(float, newcombe.interval(normal_quantile((1 + level) / 2)))
     pooled = (successes_a + successes_b) / (n_a + n_b)
     se = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
     gap = float(newcombe.estimate)
@@ -58,7 +58,7 @@ def two_proportions(
         high=high,
         se=se,
         p=t_two_sided(gap / se, math.inf) if se else None,
-        min_detectable=(high - low) / 2 * (1 + normal_quantile(POWER) / quantile),
+        spread=GapSpread(se, shares=SharePair(successes_b / n_b, n_a, n_b, 1.0, is_few=False)),
         null_reason=None if se else NO_VARIATION,
     )
 
@@ -111,7 +111,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, *, level: float = 0.95
         se=se,
         df=n - 1,
         p=t_two_sided(mean / se, n - 1),
-        min_detectable=(alpha + t_quantile(POWER, n - 1)) * se,
+        spread=GapSpread(se, n - 1),
     )
 
 

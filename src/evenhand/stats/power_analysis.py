@@ -1,9 +1,10 @@
-"""Sample-size planning: clusters needed to detect a gap, and how much a run must grow."""
+"""Power: the smallest gap that a test detects, and how large a sample must be to detect one."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +20,83 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats.quantiles import t_quantile
+from evenhand.stats.quantiles import normal_quantile, t_quantile
 
+POWER = 0.8
+"""The power at which a gap counts as detectable."""
 _MOST_CLUSTERS = 10**9
+_HALVINGS = 50
+
+
+class SharePair(NamedTuple):
+    """Two shares as Newcombe's interval sees them: the baseline's value, and both effective sample sizes."""
+
+    baseline: float
+    size: float
+    baseline_size: float
+    shared: float
+    """The variance of their difference divided by that of independent shares."""
+    is_few: bool
+    """Whether so few clusters are behind them that the test is at least as wide as the t test."""
+
+    @property
+    def room(self) -> float:
+        """The largest gap towards the side with more room."""
+        return max(self.baseline, 1 - self.baseline)
+
+    def variances(self, gap: float) -> tuple[float, float]:
+        """The variance where the interval touches 0, and the estimate's own, at a true gap of this size.
+
+        Towards 1/2 the variance of a share grows, so that this is the direction that needs the larger gap.
+        Newcombe's interval touches 0 where the two shares moved towards each other, each by its own part.
+        """
+        sign = 1 if self.baseline <= 0.5 else -1
+        parts = 1 / self.size, 1 / self.baseline_size
+        moved = [sign * gap * math.sqrt(part / sum(parts)) for part in parts]
+        group = self.baseline + sign * gap
+        touching = self._variance(group - moved[0], self.baseline + moved[1])
+        alternative = self._variance(group, self.baseline)
+        return max(touching, alternative) if self.is_few else touching, alternative
+
+    def _variance(self, group: float, baseline: float) -> float:
+        sides = (group, self.size), (baseline, self.baseline_size)
+        return self.shared * sum(max(share * (1 - share), 0.0) / size for share, size in sides)
+
+
+@dataclass(frozen=True, slots=True)
+class GapSpread:
+    """How far the estimate of a gap scatters, and with it the smallest true gap that its test detects."""
+
+    se: float
+    df: float = math.inf
+    shares: SharePair | None = None
+    """For a gap of two shares, whose variance depends on the gap itself."""
+    scale: float = 1.0
+    """The reported gap divided by the tested one."""
+
+    def detectable(self, alpha: float, power: float = POWER) -> float:
+        """The smallest true gap that is detected with this power where p of at most ``alpha`` decides.
+
+        From the noncentral t distribution in the approximation of Johnson and Welch (1940), whose power is at
+        most 1.2 points from the exact one with 3 or more degrees of freedom.
+        """
+        quantile, beyond = t_quantile(1 - alpha / 2, self.df), normal_quantile(power)
+
+        def reach(touching: float, alternative: float) -> float:
+            scatter = alternative + quantile**2 / (2 * self.df) * touching
+            return quantile * (1 - 1 / (4 * self.df)) * math.sqrt(touching) + beyond * math.sqrt(scatter)
+
+        if self.shares is None:
+            return self.scale * reach(self.se**2, self.se**2)
+        low, high = 0.0, self.shares.room
+        if reach(*self.shares.variances(high)) > high:
+            # More than shares have room for.
+            return self.scale * reach(*self.shares.variances(high))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            is_enough = reach(*self.shares.variances(middle)) <= middle
+            low, high = (low, middle) if is_enough else (middle, high)
+        return self.scale * high
 
 
 class Growth(NamedTuple):
@@ -34,24 +109,34 @@ class Growth(NamedTuple):
 
 
 def clusters_needed(
-    gap: float, *, sd: float, icc: float = 1.0, samples: int = 1, level: float = 0.95, power: float = 0.8
+    gap: float,
+    *,
+    sd: float = 0.0,
+    share: float | None = None,
+    icc: float = 1.0,
+    samples: int = 1,
+    alpha: float = 0.05,
+    power: float = POWER,
 ) -> int:
     """The number of clusters each of two groups needs to detect a true gap of this size with this power.
 
-    For a two-sided test at 1 - level between groups with equal numbers of clusters, ``samples`` rows per
-    cluster, standard deviation ``sd`` and intraclass correlation ``icc`` (from 0 to 1; at 1, more samples of
-    one prompt do not help). A design in which clusters span both groups (templates) needs fewer.
+    For a two-sided test decided at ``alpha`` between groups with equal numbers of clusters, ``samples`` rows
+    per cluster, and intraclass correlation ``icc`` (from 0 to 1; at 1, more samples of one prompt do not
+    help): of means with standard deviation ``sd``, or of shares where the baseline's is ``share``. A design
+    in which clusters span both groups (templates) needs fewer.
     """
     if not gap > 0:
         raise InputError(f"a gap of {gap}", expected="a gap above 0, in the unit of the values")
     if samples < 1:
         raise InputError(f"{samples} samples per cluster", expected="1 or more")
-    shares = (1 + check_level(level)) / 2, check_level(power)
-    variance = 2 * sd**2 * (1 + (samples - 1) * icc) / samples
+    check_level(power)
+    per_cluster = samples / (1 + (samples - 1) * icc)
 
     def is_enough(clusters: int) -> bool:
-        quantiles = sum(t_quantile(share, 2 * (clusters - 1)) for share in shares)
-        return quantiles * math.sqrt(variance / clusters) <= gap
+        size = clusters * per_cluster
+        pair = None if share is None else SharePair(share, size, size, shared=1.0, is_few=False)
+        spread = GapSpread(sd * math.sqrt(2 / size), 2 * (clusters - 1), pair)
+        return spread.detectable(alpha, power) <= gap
 
     most = 2
     while not is_enough(most) and most < _MOST_CLUSTERS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from evenhand.stats.power_analysis import GapSpread
+
 NO_VALUES = "no values"
 """A group is empty."""
 ONE_CLUSTER = "one cluster"
@@ -38,10 +40,15 @@ class Difference:
     n_b: int
     n_clusters: int
     """Distinct clusters in a and b together."""
-    min_detectable: float | None = None
-    """The smallest true gap that a test at 1 - level would detect with 80 % power in such data."""
+    spread: GapSpread | None = None
+    """What the power of the test follows from."""
     method: str
     null_reason: str | None = None
+
+    @property
+    def min_detectable(self) -> float | None:
+        """The smallest true gap that a test at 1 - level would detect with 80 % power in such data."""
+        return self.spread and self.spread.detectable(1 - self.level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

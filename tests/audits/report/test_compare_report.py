@@ -124,7 +124,7 @@ def test_an_undecided_change_says_what_it_leaves_open() -> None:
     (line,) = build_lines([change(p_adjusted=0.3, low=-0.1)], KNOWN, "gap")
     assert line.doubt == (
         "women against men, tone, negative, under new: the change may be anywhere from −10.0 to +30.0 "
-        "points; it had to reach 5.0 points to be detected"
+        "points; it had to reach 5.0 points to be detected after correction"
     )
 
 

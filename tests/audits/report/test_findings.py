@@ -30,7 +30,7 @@ def test_nothing_found_also_says_what_could_have_been_seen(tmp_path: Path) -> No
     assert describe_run(small_run(tmp_path, rows, [group_row()])) == (
         "No gap is larger than chance, which does not prove that there is none: 2 gaps were compared, and a "
         "gap had to reach 2.9 points in the most precise comparison, and 8.0 in the least, to be detected "
-        "(80 % power); 2 are inconclusive at this sample size."
+        "after correction (80 % power); 2 are inconclusive at this sample size."
     )
 
 
@@ -42,7 +42,7 @@ def test_two_ranges_are_one_sentence() -> None:
     ]
     said = describe_detectable(gaps)  # type: ignore[arg-type]
     assert "90.0 in the least; or 0.050 in a mean" in said
-    assert said.endswith("0.100 in the least, to be detected (80 % power)")
+    assert said.endswith("0.100 in the least, to be detected after correction (80 % power)")
 
 
 def test_no_comparison_at_all(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_doubt_says_what_could_have_been_seen(tmp_path: Path) -> None:
     gap = only(tmp_path, comparison(p_adjusted=0.3, low=-0.02, high=0.08, min_detectable=0.071))
     assert gap.doubt == (
         "African Americans against European Americans, sentiment, negative: anywhere from −2.0 to +8.0 "
-        "points; a gap had to reach 7.1 points to be detected"
+        "points; a gap had to reach 7.1 points to be detected after correction"
     )
 
 

@@ -13,7 +13,6 @@ from markupsafe import Markup
 from evenhand.report.charts import COLOURS, DASHES, Plot, draw, element
 from evenhand.report.document import Page, Report, Section, Show, table_section, words
 from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text
-from evenhand.report.verdicts import ALPHA
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -22,6 +21,7 @@ from evenhand.report.wording import (
     format_percent,
     format_value,
 )
+from evenhand.stats.corrections import ALPHA
 from evenhand.stats.results import NO_VARIATION, SAME_DIFFERENCE
 from evenhand.store.run import Run
 

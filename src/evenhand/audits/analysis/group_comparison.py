@@ -57,8 +57,8 @@ _MANY_CLUSTERS = 20_000
 """From here on a bootstrap and a t interval of a mean agree in every digit that is shown."""
 _CELLS = 20_000_000
 """Values stacked at a time."""
-GAP_FIELDS = ("estimate", "low", "high", "p", "n_clusters", "min_detectable", "method", "null_reason")
-"""What a comparison has from its gap, besides ``n``."""
+GAP_FIELDS = ("estimate", "low", "high", "p", "n_clusters", "spread", "method", "null_reason")
+"""What a comparison has from its gap, besides ``n``; `correct_rows` replaces its spread."""
 _JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
@@ -333,10 +333,15 @@ class GroupComparer:
 
 
 def correct_rows(rows: list[Row], correction: Correction) -> list[Row]:
-    """The rows with their ``p`` corrected within their ``family``."""
+    """The rows with their ``p`` corrected within their ``family``.
+
+    ``min_detectable`` is the gap that the corrected test detects, given what the others of its family show.
+    """
     adjusted = correct_by_family([row["p"] for row in rows], [row["family"] for row in rows], correction)
     for row, p in zip(rows, adjusted, strict=True):
         row |= {"p_adjusted": p.adjusted, "family_size": p.size, "correction": correction}
+        if spread := row.pop("spread", None):
+            row["min_detectable"] = spread.detectable(p.decision_level)
     return rows
 
 
@@ -349,10 +354,9 @@ def split_sides(axis: Axis, group: str, baseline: str) -> tuple[Flags, Flags]:
 def rescale_to_all(gap: Difference) -> Difference:
     """The gap to everybody from the gap to the rest: the same question, smaller by the group's own share."""
     rest = gap.n_b / (gap.n_a + gap.n_b) if gap.n_a + gap.n_b else 0.0
-    names = ("estimate", "low", "high", "se", "min_detectable")
-    values = {name: getattr(gap, name) for name in names}
+    values = {name: getattr(gap, name) for name in ("estimate", "low", "high", "se")}
     scaled: dict[str, Any] = {name: value and value * rest for name, value in values.items()}
-    return replace(gap, **scaled)
+    return replace(gap, **scaled, spread=gap.spread and replace(gap.spread, scale=rest))
 
 
 def omnibus_table(

@@ -26,8 +26,9 @@ from evenhand.report.manifest import (
     read_texts,
     read_value,
 )
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, TableRow
+from evenhand.report.verdicts import INCONCLUSIVE, LARGER, NOT_TESTABLE, TableRow
 from evenhand.report.wording import format_baseline, format_name, format_p, join_words
+from evenhand.stats.corrections import ALPHA
 from evenhand.store.run import Run
 
 CAVEATS = (
@@ -65,8 +66,8 @@ _STANDINGS = (
 _GAPS = (
     "Gap = group minus baseline, in each run. A gap is wider or narrower if the interval of the change "
     "in its size excludes 0, and moved if it changed by more than chance in another way. Adjusted p: "
-    "corrected over the family{family}; “min. detectable” is the smallest change that these "
-    "prompts would have shown with 80 % power."
+    "corrected over the family{family}; “min. detectable” is the smallest true change that "
+    "these prompts would have shown, after correction, with 80 % power."
 )
 _VALUES = (
     "Each group’s value under both runs: a gap may narrow because one group fares better, or because "
@@ -159,7 +160,7 @@ class ChangeLine(TableRow):
         """What an inconclusive change leaves open."""
         what, unit = f"{self.what}, {self.measure.full_title}, under {self.text('run')}", self.measure.unit
         least = self.measure.gap(self.value("min_detectable"))
-        reach = f"; it had to reach {least}{unit} to be detected" if least else ""
+        reach = f"; it had to reach {least}{unit} to be detected after correction" if least else ""
         return f"{what}: the change may be anywhere from {self.interval}{unit}{reach}"
 
     def draw(self, scale: AxisScale) -> Markup:

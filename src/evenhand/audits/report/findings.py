@@ -26,7 +26,7 @@ from evenhand.core.records import REST, Comparison
 from evenhand.report.document import Cell
 from evenhand.report.json_tables import null_non_finite
 from evenhand.report.manifest import format_level, read_mapping, read_number, read_text, read_texts
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
+from evenhand.report.verdicts import INCONCLUSIVE, LARGER, NOT_TESTABLE, SMALL
 from evenhand.report.wording import (
     format_baseline,
     format_count,
@@ -35,6 +35,7 @@ from evenhand.report.wording import (
     format_p,
     format_points,
 )
+from evenhand.stats.corrections import ALPHA
 from evenhand.store.run import Run
 
 CORRECTIONS: Mapping[str, str] = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
@@ -137,7 +138,8 @@ class Gap:
             return words
         if span is not None and row.min_detectable > span:
             return f"{words}; no gap could have been detected"
-        return f"{words}; a gap had to reach {self.measure.gap(row.min_detectable)}{unit} to be detected"
+        least = f"{self.measure.gap(row.min_detectable)}{unit}"
+        return f"{words}; a gap had to reach {least} to be detected after correction"
 
 
 def read_gaps(run: Run, known: Mapping[MeasureKey, Measure]) -> list[Gap]:
@@ -362,7 +364,8 @@ def describe_detectable(gaps: Iterable[Gap]) -> str:
             ends = f"{unit} in the most precise comparison, and {most} in the least,"
             parts.append(least + (unit if least == most else ends))
     # Two ranges end in a comma each; before a semicolon it goes.
-    return f"a gap had to reach {'; or '.join(parts).replace(',;', ';')} to be detected (80 % power)"
+    least = "; or ".join(parts).replace(",;", ";")
+    return f"a gap had to reach {least} to be detected after correction (80 % power)"
 
 
 FEW_CLUSTERS = 20

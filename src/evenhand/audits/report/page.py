@@ -285,7 +285,8 @@ def _comparisons(run: Run, findings: Findings) -> doc.Section:
     )
     lede = (
         f"Gap = group minus baseline. Adjusted p: corrected over a family of {families}{others}; "
-        "“min. detectable” is the smallest gap that these texts would have shown with 80 % power."
+        "“min. detectable” is the smallest true gap that these texts would have shown, after correction, "
+        "with 80 % power."
     )
     columns: dict[doc.Column | str, Callable[[Gap], doc.AnyCell]] = {
         "Group": lambda gap: doc.Cell(gap.group, note=f"against {gap.baseline}", button={"class": "name"}),

@@ -15,9 +15,10 @@ from evenhand.report import document as doc
 from evenhand.report.charts import draw_swatches
 from evenhand.report.json_tables import GAP_KEY, null_non_finite
 from evenhand.report.manifest import format_level, read_mapping, read_objects, read_texts
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, NOT_TESTABLE, tint, tint_legend
+from evenhand.report.verdicts import INCONCLUSIVE, LARGER, NOT_TESTABLE, tint, tint_legend
 from evenhand.report.wording import format_baseline, format_name, format_p
 from evenhand.stats.base_rates import FEW_KEYWORDS, OVERALL
+from evenhand.stats.corrections import ALPHA
 from evenhand.store.run import Run
 from evenhand.store.schemas import ADJUSTED
 

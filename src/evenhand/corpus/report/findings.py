@@ -11,8 +11,9 @@ import polars as pl
 
 from evenhand.corpus.term_lists import NONE
 from evenhand.report.manifest import format_level, read_mapping, read_number, read_text
-from evenhand.report.verdicts import ALPHA, LARGER, TableRow, TestStanding, tint
+from evenhand.report.verdicts import LARGER, TableRow, TestStanding, tint
 from evenhand.report.wording import MINUS, format_count, format_name, format_number, format_percent, pluralise
+from evenhand.stats.corrections import ALPHA
 from evenhand.store.run import Run
 
 FEWEST = 20

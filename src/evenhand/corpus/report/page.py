@@ -16,7 +16,7 @@ from evenhand.report import document as doc
 from evenhand.report.charts import draw_estimate, element
 from evenhand.report.html import SIZE_LIMIT
 from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text, read_texts
-from evenhand.report.verdicts import ALPHA, INCONCLUSIVE, LARGER, TEST_WORDS, TestStanding, tint_legend
+from evenhand.report.verdicts import INCONCLUSIVE, LARGER, TEST_WORDS, TestStanding, tint_legend
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -24,6 +24,7 @@ from evenhand.report.wording import (
     pluralise,
     show_control_characters,
 )
+from evenhand.stats.corrections import ALPHA
 from evenhand.store.run import Run
 
 _MEANINGS: Mapping[TestStanding, str] = {

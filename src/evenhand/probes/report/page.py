@@ -13,7 +13,7 @@ from markupsafe import Markup
 from evenhand.report import document as doc
 from evenhand.report.charts import Plot, draw, element
 from evenhand.report.manifest import Fact, list_facts, read_mapping, read_text, read_texts
-from evenhand.report.verdicts import ALPHA, LARGER, TEST_WORDS, TableRow, TestStanding, tint, tint_legend
+from evenhand.report.verdicts import LARGER, TEST_WORDS, TableRow, TestStanding, tint, tint_legend
 from evenhand.report.wording import (
     format_count,
     format_name,
@@ -22,6 +22,7 @@ from evenhand.report.wording import (
     format_percent,
     format_value,
 )
+from evenhand.stats.corrections import ALPHA
 from evenhand.stats.paired_measures import PARITY_THRESHOLD
 from evenhand.store.run import Run
 
