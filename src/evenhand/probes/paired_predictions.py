@@ -24,7 +24,6 @@ from evenhand.stats.paired_measures import (
     NONE,
     PairedIntensities,
     PairSelection,
-    Parity,
     ScoreChoice,
     compare_sets,
     demographic_parity,
@@ -247,9 +246,14 @@ class PairMeasures:
 
     def _classes(self, block: PairedSets, code: int) -> Row:
         """The measures of predicted classes alone, over all pairs."""
-        dp = self._parity(block, code, "dp")
-        opportunity = self._parity(block.select(block.truth == code), code, "opportunity")
-        is_emotion = np.any(block.predicted == code, axis=1)
+        hits, emotion = block.predicted == code, block.labels[code]
+        is_emotion, is_true = hits.any(axis=1), block.truth == code
+        dp, opportunity = (
+            demographic_parity(
+                hits[rows, 0], hits[rows, 1], block.clusters[rows], **self._resampling(block, emotion, name)
+            )
+            for rows, name in ((slice(None), "dp"), (is_true, "opportunity"))
+        )
         return {
             **_ends("dp", dp.ratio),
             "n_dp": dp.ratio.n,
@@ -325,11 +329,6 @@ class PairMeasures:
                 "n_clusters": compared.spread.n_clusters,
                 "null_reason": f"p: {reason}" if reason else None,
             }
-
-    def _parity(self, block: PairedSets, code: int, name: str) -> Parity:
-        first, second = (block.predicted == code).T
-        how = self._resampling(block, block.labels[code], name)
-        return demographic_parity(first, second, block.clusters, **how)
 
     def _resampling(self, block: PairedSets, *parts: str) -> ResamplingOptions:
         seed = derive_seed(self.seed, "probe", block.corpus, block.axis, *block.groups, *parts)

@@ -69,13 +69,15 @@ class ProbeJob:
     def plan(self) -> RunPlan:
         """A summary of the run, to show before it starts."""
         sentences = len({prompt.text for prompt in self.prompts})
+        sizes = Counter((prompt.suite, prompt.template_id) for prompt in self.prompts)
+        pairs = sum(comb(size, 2) for size in sizes.values())
         axes = ", ".join(dict.fromkeys(group.axis for prompt in self.prompts for group in prompt.groups))
         notes = [f"note    {suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes]
         return RunPlan(
             title=f"probe {self.model}",
             lines=(
                 f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
-                f"{format_count(self._pairs(), 'pair')} of groups in "
+                f"{format_count(pairs, 'pair')} of groups in "
                 f"{format_count(len(self.prompts), 'sentence')} ({sentences:,} different), by {axes}",
                 *notes,
                 f"labels  {', '.join(_labels(self.metric))}",
@@ -155,10 +157,6 @@ class ProbeJob:
                 f"{suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes
             ]
             record.update(items=measures.height)
-
-    def _pairs(self) -> int:
-        sizes = Counter((prompt.suite, prompt.template_id) for prompt in self.prompts)
-        return sum(comb(size, 2) for size in sizes.values())
 
     @property
     def _rate_key(self) -> str:

@@ -75,11 +75,12 @@ def _as_markdown(name: str, info: object) -> str:
     if not is_dataclass(info) or isinstance(info, type):
         return ""
     lines = [f"# {name}", ""]
-    for field, value in asdict(info).items():
-        if field in ("name", "outputs") or value in ("", (), {}, None):
-            continue
-        lines.append(f"- **{field.replace('_', ' ')}**: {_format_field(value)}")
-    for output in asdict(info).get("outputs", ()):
+    fields = asdict(info)
+    outputs = fields.pop("outputs", ())
+    for field, value in fields.items():
+        if field != "name" and value not in ("", (), {}, None):
+            lines.append(f"- **{field.replace('_', ' ')}**: {_format_field(value)}")
+    for output in outputs:
         span = f"{output['low']} to {output['high']}" if output["low"] is not None else "unbounded"
         labels = f"; labels {', '.join(output['labels'])}" if output["labels"] else ""
         lines.append(f"- output `{output['name']}` ({span}): larger means {output['larger_means']}{labels}")

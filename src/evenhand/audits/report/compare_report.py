@@ -357,9 +357,9 @@ def _filters(
 
 
 def _leaderboard(run: Run, known: Mapping[MeasureKey, Measure], level: str) -> doc.Section:
-    boards: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in null_non_finite(run.table("leaderboard")).to_dicts():
-        boards.setdefault(tuple(row[key] for key in ("suite", "axis", "metric", "output")), []).append(row)
+    boards = null_non_finite(run.table("leaderboard")).group_by(
+        "suite", "axis", "metric", "output", maintain_order=True
+    )
     lede = (
         f"The typical gap between two groups of an axis, corrected for chance, with its {level} interval. "
         "Equal ranks (=) are ties. Each measure has a scale of its own, from 0 on the left."
@@ -371,7 +371,7 @@ def _leaderboard(run: Run, known: Mapping[MeasureKey, Measure], level: str) -> d
     )
     # Primary measures first, and those that separate runs first.
     bodies = sorted(
-        (build_board(part, known[key[2], key[3]]) for key, part in boards.items()),
+        (build_board(part.to_dicts(), known[metric, output]) for (*_, metric, output), part in boards),
         key=lambda rows: ("exploratory" in rows[0].data, not any(row.tone for row in rows[1:])),
     )
     table = doc.Table(
