@@ -13,7 +13,7 @@ from typing import Final, Unpack
 
 import polars as pl
 
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, write_manifest
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run, write_manifest
 from evenhand.config import RunConfig, resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import Json, canonical_json, digest
@@ -31,12 +31,11 @@ from evenhand.probes.paired_predictions import (
     build_flip_table,
     build_score_table,
 )
-from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.store.cache import ContentCache
 from evenhand.store.prompt_rows import write_prompt_rows
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.schemas import GENERATIONS
 
 NAME: Final = "emotion"
@@ -99,10 +98,7 @@ class ProbeJob:
             folder.write("prompts", write_prompt_rows(self.prompts))
             self._score(folder, cache, progress)
             self._measure(folder, progress)
-            folder.manifest["ended"] = utc_timestamp()
-            folder.save_manifest()
-            render(folder.run(), ("html", "json", "md"))
-            return folder.run()
+            return finish_run(folder, ("html", "json", "md"))
 
     def _score(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> None:
         columns = {"id": "id", "prompt_id": "id", "text": "text"}
@@ -195,11 +191,8 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         "command": "probe",
         "classifier": metric.info.identity(),
         "pairs": {suite.info.name: [suite.info.version, suite.info.digest] for suite in suites},
-        "level": settings.options["level"],
-        "correction": settings.options["correction"],
-        "seed": settings.options["seed"],
+        **{name: settings.options[name] for name in ("level", "correction", "seed")},
     }
-    out = options["out"]
     name = Path(spec.removeprefix(f"{NAME}=").rpartition(":")[2]).name
     return ProbeJob(
         settings=settings,
@@ -209,7 +202,7 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         prompts=prompts,
         options=options,
         identity=identity,
-        folder=Path(out) if out else default_folder("probe", name, identity),
+        folder=Path(options["out"] or default_folder("probe", name, identity)),
     )
 
 
@@ -225,14 +218,12 @@ def _suites(pairs: str | Sequence[str] | Suite | None, execution: Execution) -> 
 
 def _suite(name: str, execution: Execution) -> Suite:
     """The pairs of a name: ``builtin``, a registered suite such as ``eec`` or ``eec:PATH``, or a file."""
-    family, _, rest = name.partition(":")
-    registered = {entry.name for entry in registry.list_entries("suites")}
     if name == BUILTIN:
         return registry.create_suite("pairs")
-    if family in registered:
-        return registry.create_suite(family, {"name": rest} if rest else {}, execution)
+    if name.partition(":")[0] in {entry.name for entry in registry.list_entries("suites")}:
+        return registry.create_suite(name, execution=execution)
     if Path(name).suffix or Path(name).exists():
-        return registry.create_suite("pairs", {"name": name})
+        return registry.create_suite(f"pairs:{name}")
     raise InputError(
         f"there are no pairs named {name!r}",
         expected="builtin, eec, bits, crows, or a file (TOML, JSONL, CSV, TSV, Parquet)",
