@@ -13,7 +13,7 @@ from typing import Final, Unpack
 
 import polars as pl
 
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, finish_run, write_manifest
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, write_manifest
 from evenhand.config import RunConfig, resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import Json, canonical_json, digest
@@ -47,8 +47,8 @@ _TIMED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeJob:
-    """A probe that is ready to run: pairs read, the classifier loaded, nothing scored yet."""
+class Probe:
+    """The work of a probe: pairs read, the classifier loaded, nothing scored yet."""
 
     settings: RunConfig
     spec: str
@@ -56,8 +56,6 @@ class ProbeJob:
     suites: tuple[Suite, ...]
     prompts: tuple[Prompt, ...]
     options: ProbeOptions
-    identity: Mapping[str, Json]
-    folder: Path
 
     @property
     def model(self) -> str:
@@ -65,40 +63,36 @@ class ProbeJob:
         name = self.spec.removeprefix(f"{NAME}=")
         return f"{REPLAY}{Path(name).name}" if name.startswith(REPLAY) else name
 
-    def plan(self) -> RunPlan:
-        """A summary of the run, to show before it starts."""
+    def list_plan(self, folder: Path) -> tuple[str, ...]:
+        """What is read, the labels, the expected time and the folder."""
         sentences = len({prompt.text for prompt in self.prompts})
         sizes = Counter((prompt.suite, prompt.template_id) for prompt in self.prompts)
         pairs = sum(comb(size, 2) for size in sizes.values())
         axes = ", ".join(dict.fromkeys(group.axis for prompt in self.prompts for group in prompt.groups))
-        notes = [f"note    {suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes]
-        return RunPlan(
-            title=f"probe {self.model}",
-            lines=(
-                f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
-                f"{format_count(pairs, 'pair')} of groups in "
-                f"{format_count(len(self.prompts), 'sentence')} ({sentences:,} different), by {axes}",
-                *notes,
-                f"labels  {', '.join(_labels(self.metric))}",
-                f"time    {self._estimate(sentences)}",
-                f"folder  {self.folder}",
-            ),
+        with closing(ContentCache()) as cache:
+            rate = cache.rate(self._rate_key)
+        duration = "not known before the first run of this classifier here; progress is shown"
+        if rate is not None:
+            duration = f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
+        return (
+            f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
+            f"{format_count(pairs, 'pair')} of groups in "
+            f"{format_count(len(self.prompts), 'sentence')} ({sentences:,} different), by {axes}",
+            *(f"note    {suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes),
+            f"labels  {', '.join(_labels(self.metric))}",
+            f"time    {duration}",
+            f"folder  {folder}",
         )
 
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Score the remaining sentences, measure and report."""
-        fresh = self.options["fresh"]
-        with (
-            closing(ContentCache()) as cache,
-            RunFolder(self.folder, identity=self.identity, fresh=fresh) as folder,
-        ):
-            command = self.options["command"] or f"evenhand probe {self.spec}"
-            suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
-            write_manifest(folder, command=command, name=self.model, settings=self.settings, suites=suites)
-            folder.write("prompts", write_prompt_rows(self.prompts))
+    def __call__(self, folder: RunFolder, progress: Progress) -> None:
+        """Score the remaining sentences, and measure."""
+        command = self.options["command"] or f"evenhand probe {self.spec}"
+        suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
+        write_manifest(folder, command=command, name=self.model, settings=self.settings, suites=suites)
+        folder.write("prompts", write_prompt_rows(self.prompts))
+        with closing(ContentCache()) as cache:
             self._score(folder, cache, progress)
-            self._measure(folder, progress)
-            return finish_run(folder, ("html", "json", "md"))
+        self._measure(folder, progress)
 
     def _score(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> None:
         columns = {"id": "id", "prompt_id": "id", "text": "text"}
@@ -158,13 +152,6 @@ class ProbeJob:
     def _rate_key(self) -> str:
         return digest(["probe", self.metric.info.identity()])
 
-    def _estimate(self, sentences: int) -> str:
-        with closing(ContentCache()) as cache:
-            rate = cache.rate(self._rate_key)
-        if rate is None:
-            return "not known before the first run of this classifier here; progress is shown"
-        return f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
-
 
 @checks_options
 def probe(
@@ -179,7 +166,7 @@ def probe(
 
 
 @checks_options
-def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> ProbeJob:
+def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> RunJob:
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     # The pairs of a probe are sentences; those of [compare] are groups.
     settings = resolve_config({**options, "pairs": None})
@@ -194,15 +181,16 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         **{name: settings.options[name] for name in ("level", "correction", "seed")},
     }
     name = Path(spec.removeprefix(f"{NAME}=").rpartition(":")[2]).name
-    return ProbeJob(
-        settings=settings,
-        spec=spec,
-        metric=metric,
-        suites=suites,
-        prompts=prompts,
-        options=options,
-        identity=identity,
-        folder=Path(options["out"] or default_folder("probe", name, identity)),
+    folder = Path(options["out"] or default_folder("probe", name, identity))
+    work = Probe(settings, spec, metric, suites, prompts, options)
+    return RunJob(
+        f"probe {work.model}",
+        work.list_plan(folder),
+        identity,
+        folder,
+        fresh=options["fresh"],
+        work=work,
+        formats=("html", "json", "md"),
     )
 
 
