@@ -49,6 +49,7 @@ _MEANINGS = {
     INCONCLUSIVE: "too few texts to decide whether it changed",
     NOT_TESTABLE: "no test was possible; the reason is in the table",
 }
+Values = Mapping[str, Any]
 _TABLES = ("standings", "leaderboard", "changes", "comparisons", "groups")
 _KEYS = ("package", "command", "name", "created", "ended", "identity", "runs", "paired", "warnings")
 _COUNTS = {
@@ -175,9 +176,10 @@ class ChangeLine(TableRow):
         return element("svg", zero, way, *dots, class_="move")
 
 
-def build_lines(
-    rows: Iterable[Mapping[str, Any]], known: Mapping[MeasureKey, Measure], effect: str
-) -> list[ChangeLine]:
+Lines = Sequence[ChangeLine]
+
+
+def build_lines(rows: Iterable[Values], known: Mapping[MeasureKey, Measure], effect: str) -> list[ChangeLine]:
     """The changes of gaps or of values: the corrected family, larger than chance, and largest first."""
     lines = [ChangeLine(row, known[row["metric"], row["output"]]) for row in rows if row["effect"] == effect]
 
@@ -191,7 +193,7 @@ def build_lines(
     return sorted(lines, key=rank)
 
 
-def find_scale(lines: Sequence[ChangeLine]) -> AxisScale:
+def find_scale(lines: Lines) -> AxisScale:
     """One scale of parts of a range for all lines, with zero on it."""
     ends = [end for line in lines if line.ends for end in line.ends]
     low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -261,9 +263,7 @@ def build_report(run: Run) -> doc.Report:
     )
 
 
-def _describe_changes(
-    primary: Sequence[ChangeLine], clear: Sequence[ChangeLine], standings: Sequence[Mapping[str, Any]]
-) -> tuple[str, str, str]:
+def _describe_changes(primary: Lines, clear: Lines, standings: Sequence[Values]) -> tuple[str, str, str]:
     """How many gaps changed, the comparison in one sentence, and whose groups are closest together."""
     best = [str(row["run"]) for row in standings if row["rank"] == 1]
     order = f"narrowest over all: {' and '.join(best)}"
@@ -282,7 +282,7 @@ def _describe_changes(
     return headline, f"{headline}; the largest is {what}: {size}; {order}.", order
 
 
-def _describe_families(primary: Sequence[ChangeLine]) -> str:
+def _describe_families(primary: Lines) -> str:
     """Over how many gaps of a run p-values are corrected, and how."""
     sizes = sorted({int(line.value("family_size") or 0) for line in primary})
     hows = sorted({line.text("correction") for line in primary})
@@ -341,9 +341,7 @@ def _standings(rows: Sequence[dict[str, Any]], reference: str) -> doc.Table:
     )
 
 
-def _filters(
-    lines: Sequence[ChangeLine], names: Sequence[str], tally: Sequence[doc.VerdictCount]
-) -> doc.Template:
+def _filters(lines: Lines, names: Sequence[str], tally: Sequence[doc.VerdictCount]) -> doc.Template:
     selects = [
         (column.capitalize(), column, doc.list_choices(line.text(column) for line in lines))
         for column in ("axis", "metric")
@@ -396,14 +394,12 @@ def _leaderboard(run: Run, known: Mapping[MeasureKey, Measure], level: str) -> d
     return doc.Section("leaderboard", "Leaderboard", blocks, "Leaderboard", "explore")
 
 
-def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc.Row]:
+def build_board(part: Sequence[Values], measure: Measure) -> list[doc.Row]:
     """A heading and a row for each run, of one axis and output of the leaderboard."""
-    first = part[0]
+    axis, tags = part[0]["axis"], ("exploratory",) * bool(part[0]["exploratory"])
     unit = f", in{measure.unit}" if measure.unit else ""
-    data = {"axis": first["axis"], "metric": first["metric"]}
-    data |= {"exploratory": ""} if first["exploratory"] else {}
-    tags = ("exploratory",) * bool(first["exploratory"])
-    heading = doc.Cell(measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
+    heading = doc.Cell(measure.full_title, note=f"by {format_name(axis)}{unit}", tags=tags)
+    data = {"axis": axis, "metric": part[0]["metric"], **dict.fromkeys(tags, "")}
     rows = [doc.Row((heading,), data=data, is_heading=True)]
     ends = [row[key] for row in part for key in ("spread", "low", "high") if row[key] is not None]
     scale = AxisScale(0.0, max(ends, default=0) or 1.0, ())
@@ -422,13 +418,7 @@ def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc
 
 
 def _changes(
-    name: str,
-    lede: str,
-    lines: Sequence[ChangeLine],
-    largest: Sequence[ChangeLine] = (),
-    *,
-    level: str,
-    has_one_run: bool,
+    name: str, lede: str, lines: Lines, largest: Lines = (), *, level: str, has_one_run: bool
 ) -> doc.Section:
     is_gap, scale = name == "gaps", find_scale(lines)
     dots = ((f"one {style}".strip(), "after") for style in ("higher", "lower", "ink", ""))
@@ -462,7 +452,11 @@ def _changes(
         lines,
         columns,
         tone=lambda line: f"{line.tone} {'clear' * (line.verdict in BEYOND)}".strip(),
-        data=_list_filters,
+        data=lambda line: (
+            {key: line.text(key) for key in ("axis", "metric", "run")}
+            | {"so": line.verdict}
+            | ({"exploratory": ""} if line.row["exploratory"] else {})
+        ),
         source="changes",
         style="changes" + " two" * has_one_run,
         shown=1000,
@@ -479,8 +473,3 @@ def _changes(
     )
     title = name.capitalize()
     return doc.Section(name, f"{title} against the reference", blocks, title, "explore")
-
-
-def _list_filters(line: ChangeLine) -> dict[str, str]:
-    keys = {key: line.text(key) for key in ("axis", "metric", "run")} | {"so": line.verdict}
-    return keys | ({"exploratory": ""} if line.row["exploratory"] else {})

@@ -22,8 +22,6 @@ from evenhand.store.run import Run
 
 HEIGHT = 20
 """Units of the tallest column of a histogram."""
-FigureKey = tuple[str, str, str, str]
-"""suite, model, axis, metric."""
 Values = Mapping[str, Any]
 Cuts = tuple[tuple[float, ...], int]
 """Cuts, and which of them is the metric's own."""
@@ -71,7 +69,8 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
     Metrics in the order they were asked for, axes in the order of the table. Where there are more rows
     than may be drawn, whole panels go, exploratory ones first.
     """
-    rows: dict[FigureKey, dict[MeasureKey, list[Values]]] = {}
+    # Suite, model, axis and metric to output.
+    rows: dict[tuple[str, ...], dict[MeasureKey, list[Values]]] = {}
     for row in _read_rows(run, findings):
         suite, model, axis, _, metric, output = (row[column] for column in BAR_KEY)
         rows.setdefault((suite, model, axis, metric), {}).setdefault((metric, output), []).append(row)
