@@ -216,6 +216,10 @@ def build_report(run: Run) -> doc.Report:
     headline, verdict, order = _describe_changes(primary, clear, standings)
     caveats, scale = [*CAVEATS, *list_suite_notes(run)], find_scale(gaps)
     doubts = [f"{line.doubt}." for line in primary if line.verdict == INCONCLUSIVE and line.interval]
+    facts = []
+    for number, item in enumerate(runs, start=1):
+        facts.append(Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", True))
+        facts.append(Fact(f"Run {number} was made by", read_text(item, "command"), is_code=True))
     show_changes = partial(_changes, level=level, has_one_run=len(names) == 2)
     return doc.Report(
         run=run,
@@ -240,17 +244,7 @@ def build_report(run: Run) -> doc.Report:
         ),
         caveats=caveats,
         notes=read_texts(run.manifest, "warnings"),
-        facts=list_facts(
-            run,
-            (
-                fact
-                for number, item in enumerate(runs, start=1)
-                for fact in (
-                    Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", True),
-                    Fact(f"Run {number} was made by", read_text(item, "command"), is_code=True),
-                )
-            ),
-        ),
+        facts=list_facts(run, facts),
         manifest=_KEYS,
         tables=_TABLES,
         values={"verdict": verdict, "caveats": caveats},

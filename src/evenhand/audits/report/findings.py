@@ -101,10 +101,9 @@ class Gap:
         "Texts about A are more often labelled negative (sentiment) than those about B".
         """
         is_more, measure = (self.comparison.estimate or 0) > 0, self.measure
+        way = f"have a {'higher' if is_more else 'lower'} {measure.title}"
         if measure.kind == "share":
             way = f"are {'more' if is_more else 'less'} often labelled {measure.title}"
-        else:
-            way = f"have a {'higher' if is_more else 'lower'} {measure.title}"
         than = f"than those {self.about} {self.baseline}"
         return f"Texts {self.about} {self.group} {way} ({format_name(measure.metric)}) {than}"
 
