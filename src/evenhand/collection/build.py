@@ -432,15 +432,13 @@ class CollectionJob:
         for reason, number in rejected.select("reason", "count").iter_rows():
             result.rejected[reason] += number
         numbered = different.with_columns(idx=pl.int_range(pl.len()).over(_PLACE[:3]))
-        lines: dict[str, list[str]] = {rule.domain: [] for rule in self.groups.rules}
-        for row in numbered.iter_rows(named=True):
-            result.prompts[row["domain"], row["group"]] += 1
-            lines[row["domain"]].append(json.dumps(row, ensure_ascii=False))
-        for domain, of_domain in lines.items():
+        result.prompts.update(numbered.select("domain", "group").iter_rows())
+        for domain in dict.fromkeys(rule.domain for rule in self.groups.rules):
             path = folder.path / f"{domain}.jsonl"
             path.unlink(missing_ok=True)
-            if of_domain:
-                write_text(path, "\n".join(of_domain) + "\n")
+            rows = numbered.filter(domain=domain).to_dicts()
+            if lines := [json.dumps(row, ensure_ascii=False) for row in rows]:
+                write_text(path, "\n".join(lines) + "\n")
 
 
 def _commit(
