@@ -282,8 +282,8 @@ class PairMeasures:
         known = known & (not (rows & ~known).any())
         first, second = own[known].T
         measured = paired_intensities(first, second, block.clusters[known], **self._resampling(block, *key))
-        is_unknown = bool(rows.any() and not known.any())
-        reasons = [str(shared["null_reason"] or ""), *_reasons(measured, is_unknown=is_unknown)]
+        own_reasons = [NO_INTENSITY] if rows.any() and not known.any() else _list_reasons(measured)
+        reasons = [str(shared["null_reason"] or ""), *own_reasons]
         return {
             **_ends("avg_delta", measured.avg_delta),
             **_ends("acs", measured.acs),
@@ -346,9 +346,7 @@ def _ends(name: str, estimate: Estimate) -> Row:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _reasons(measured: PairedIntensities, *, is_unknown: bool) -> list[str]:
-    if is_unknown:
-        return [NO_INTENSITY]
+def _list_reasons(measured: PairedIntensities) -> list[str]:
     reasons = []
     if measured.acs.value is None:
         reasons.append(f"acs: {measured.acs.null_reason}")

@@ -90,12 +90,12 @@ def list_numbers(run: Run) -> dict[str, float]:
         if isinstance(number := row[column], float)
     }
     findings = find_gaps(run)
-    judged = {
-        "supported": findings.by_standing["supported"],
-        "judged": findings.judged_gaps,
-        "cannot_tell": findings.inconclusive,
+    counts = {
+        "gaps_supported": findings.by_standing["supported"],
+        "gaps_judged": findings.judged_gaps,
+        "gaps_cannot_tell": findings.inconclusive,
     }
-    return numbers | {f"gaps_{name}": float(len(counted)) for name, counted in judged.items()}
+    return numbers | {name: float(len(counted)) for name, counted in counts.items()}
 
 
 def list_identifiers(run: Run) -> dict[str, str]:

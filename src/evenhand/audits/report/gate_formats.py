@@ -68,12 +68,11 @@ def to_annotations(checks: Sequence[GateCheck], *, strict: bool) -> list[str]:
 def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> RenderableType:
     """The checks for the terminal, those that do not pass first; the rest are counted below the table."""
     ordered = _worst_first(checks)
-    shown = ordered[:limit]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     table.add_column("Check", ratio=1, overflow="fold")
     table.add_column("Found", ratio=1, overflow="fold")
-    for check in shown:
+    for check in ordered[:limit]:
         cells = (_SIGNS[check.verdict], *_describe(check))
         table.add_row(*(Text(show_control_characters(cell)) for cell in cells))
     left = Counter(check.verdict for check in ordered[limit:])

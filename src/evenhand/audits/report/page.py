@@ -81,6 +81,7 @@ def build_report(run: Run) -> doc.Report:
         [gap.standing for gap in findings.judged_gaps], words=STANDING_WORDS, meanings=_MEANINGS
     )
     cards = list(map(_card, findings.confirmed_gaps[:3]))
+    rest = findings.verdict.removeprefix(findings.headline).lstrip(":; ")
     return doc.Report(
         run=run,
         question=question,
@@ -90,7 +91,7 @@ def build_report(run: Run) -> doc.Report:
         opening=(
             doc.Text(side_tables.describe_distances(run), "", "terminal"),
             doc.Cards(cards, "Largest gaps"),
-            doc.Text("" if cards else findings.details, "seen", "html"),
+            doc.Text("" if cards else rest[:1].upper() + rest[1:], "seen", "html"),
             doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
             doc.Bullets(items=warnings, title="Contradicted inside strata"),
             doc.Bullets(items=doubts, title=INCONCLUSIVE.capitalize()),
