@@ -380,12 +380,11 @@ class CollectionJob:
         with progress.step("collecting", sum(source.size for source in self.sources)) as advance:
             for source in self.sources:
                 stream = read_pages(source, problems.append, is_page=self.one_page, advance=advance)
-                part_keys: list[str] = []
+                before = len(keys)
                 while part := list(islice(stream, PART)):
-                    part_keys.append(digest([source.path, source.size, len(part_keys)]))
+                    keys.append(digest([source.path, source.size, len(keys) - before]))
                     result.pages += len(part)
-                    _commit(part_keys[-1], part, groups, folder, source)
-                keys += part_keys
+                    _commit(keys[-1], part, groups, folder, source)
         result.problems = tuple(problems)
         self._write(folder, keys, result)
 
@@ -474,10 +473,8 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJ
             expected="--pages FOLDER or FILE (plain text, WikiExtractor's files), or --dump FILE.xml[.bz2]",
             fix="give one of them",
         )
-    if dump is not None:
-        paths: list[Path | str] = [dump]
-    else:
-        paths = [given] if isinstance(given, Path | str) else list(given or ())
+    pages = given if dump is None else dump
+    paths = [pages] if isinstance(pages, Path | str) else list(pages or ())
     sources, missing = find_sources(paths)
     if missing:
         raise InputError(f"{missing[0].file} does not exist", expected="a file or folder", fix="check it")
@@ -489,11 +486,10 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJ
         "groups": file_digest(groups_file) if groups_file.is_file() else "",
         "one_page": one_page,
     }
+    if dump is not None:  # whatever its extension
+        sources = [replace(source, format="mediawiki") for source in sources]
     return CollectionJob(
-        # A dump, whatever its extension.
-        sources=tuple(
-            replace(source, format="mediawiki") if dump is not None else source for source in sources
-        ),
+        sources=tuple(sources),
         groups=read_groups(groups_file),
         one_page=one_page,
         identity=identity,

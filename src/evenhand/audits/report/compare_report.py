@@ -294,8 +294,7 @@ def _describe_question(run: Run, names: Sequence[str]) -> tuple[str, str]:
     compared = join_words(others) if len(others) <= _NAMED else f"{len(others):,} runs"
     paired = read_mapping(manifest, "paired")
     is_paired = all(read_value(paired, suite) for suite in paired)
-    unpaired = "If runs share no prompt, texts are unpaired"
-    how = "Runs are paired by prompt" if is_paired else unpaired
+    how = "Runs are paired by prompt" if is_paired else "If runs share no prompt, texts are unpaired"
     metrics = join_words([format_name(metric) for metric in read_mapping(manifest, "metrics")])
     against = f"{join_words(others)} against {reference}, the reference"
     return (
@@ -327,8 +326,7 @@ def _standings(rows: Sequence[dict[str, Any]], reference: str) -> doc.Table:
             chart=draw_pieces({style: row[key] for key, (_, style) in _COUNTS.items()}, style="share")
         ),
     }
-    for key, (head, _) in _COUNTS.items():
-        columns[doc.Column(head, "num", can_sort=False)] = key
+    columns |= {doc.Column(head, "num", can_sort=False): key for key, (head, _) in _COUNTS.items()}
     placed = [row | {"place": rank} for row, rank in zip(rows, ranks, strict=True)]
     return doc.build_table(
         placed, columns, label="Standings", style="standings", frame="", source="standings"
@@ -366,25 +364,17 @@ def _leaderboard(run: Run, known: Mapping[MeasureKey, Measure], level: str) -> d
         (build_board(part.to_dicts(), known[metric, output]) for (*_, metric, output), part in boards),
         key=lambda rows: ("exploratory" in rows[0].data, not any(row.tone for row in rows[1:])),
     )
+    size = doc.Column("Typical gap", "num", level, "est")
     table = doc.Table(
         group_head="Measure",
-        columns=(
-            "Run",
-            doc.Column("", "plot", formats="html"),
-            doc.Column("Typical gap", "num", level, "est"),
-            "#Rank",
-        ),
+        columns=("Run", doc.Column("", "plot", formats="html"), size, "#Rank"),
         rows=[row for rows in bodies for row in rows],
         source="leaderboard",
         style="boards",
         formats="html md",
     )
-    blocks = (
-        doc.Text(lede),
-        doc.Legend(legend),
-        table,
-        doc.Template("empty.html.j2", "No measure matches the filter."),
-    )
+    empty = doc.Template("empty.html.j2", "No measure matches the filter.")
+    blocks = (doc.Text(lede), doc.Legend(legend), table, empty)
     return doc.Section("leaderboard", "Leaderboard", blocks, "Leaderboard", "explore")
 
 

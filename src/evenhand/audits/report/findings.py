@@ -88,11 +88,8 @@ class Gap:
     @property
     def claim(self) -> str:
         """The gap without its evidence: "A: 3.2 points more often negative (sentiment) than B"."""
-        estimate = self.comparison.estimate
-        if estimate is None:
-            return f"{self.group} against {self.baseline}, {self.measure.full_title}"
-        metric = format_name(self.measure.metric)
-        return f"{self.group}: {self.measure.phrase(estimate)} ({metric}) than {self.baseline}"
+        size, metric = self.measure.phrase(self.comparison.estimate or 0.0), format_name(self.measure.metric)
+        return f"{self.group}: {size} ({metric}) than {self.baseline}"
 
     @property
     def statement(self) -> str:

@@ -140,11 +140,9 @@ def _page_data(run: Run, findings: Findings) -> dict[str, Json]:
     cards = read_mapping(run.manifest, "metrics")
     words = {spec: show_control_characters(read_text(cards, spec, "word_scores")) for spec in cards}
     measures: dict[str, dict[str, Json]] = {}
+    keys = ("title", "kind", "label", "cut", "texts", "beyond")
     for (metric, output), measure in findings.measures.items():
-        shown: dict[str, Json] = {
-            key: getattr(measure, key) for key in ("title", "kind", "label", "cut", "texts")
-        }
-        measures.setdefault(metric, {})[output] = shown | {"beyond": list(measure.beyond)}
+        measures.setdefault(metric, {})[output] = {key: getattr(measure, key) for key in keys}
     return {
         "groups": to_columns(run.table("groups").select(BAR_KEY)),
         "comparisons": to_columns(run.table("comparisons").select(GAP_KEY)),
@@ -232,11 +230,9 @@ def _explore(run: Run, findings: Findings) -> Iterator[doc.Section]:
         ("Metric", "metric", doc.list_choices(figure.metric for figure in shown)),
         ("Show", "standing", [("", "every gap"), *STANDING_WORDS.items()]),
     )
-    form = {
-        **{"id": "filters", "label": "Filter charts and comparisons", "selects": selects},
-        "has_exploratory": bool(findings.exploratory and findings.primary),
-    }
-    yield doc.Section("filters", "", (doc.Template("filters.html.j2", form),), group="explore")
+    form = {"id": "filters", "label": "Filter charts and comparisons", "selects": selects}
+    kinds = {"has_exploratory": bool(findings.exploratory and findings.primary)}
+    yield doc.Section("filters", "", (doc.Template("filters.html.j2", form | kinds),), group="explore")
     if figures:
         yield doc.Section("charts", "Charts", _charts(findings, figures, undrawn), "Charts", "explore")
     if findings.gaps:
@@ -244,9 +240,7 @@ def _explore(run: Run, findings: Findings) -> Iterator[doc.Section]:
     yield doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore")
 
 
-def _charts(
-    findings: Findings, figures: list[ChartFigure], undrawn: int
-) -> tuple[doc.Legend | doc.Template | doc.Text, ...]:
+def _charts(findings: Findings, figures: list[ChartFigure], undrawn: int) -> tuple[doc.Block, ...]:
     # Figures with a finding first: of dozens, they are what a reader came for.
     shown = [figure for figure in figures if figure.has_values]
     shown.sort(key=lambda figure: not any(panel.supported_count for panel in figure.panels))

@@ -266,10 +266,7 @@ def _matrices(run: Run, cells: Sequence[ProbeCell], changes: str) -> doc.Section
             title=f"{format_name(corpus)}: {format_name(axis)}",
             columns=[
                 doc.Column("Pair", can_sort=False),
-                *(
-                    doc.Column(cell.words("emotion"), "num", can_sort=False)
-                    for cell in next(iter(lines.values()))
-                ),
+                *(doc.Column(emotion, "num", can_sort=False) for emotion in emotions),
             ],
             rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
             style="matrix acs",
@@ -277,14 +274,10 @@ def _matrices(run: Run, cells: Sequence[ProbeCell], changes: str) -> doc.Section
             source="measures",
         )
         for (corpus, axis), lines in tables.items()
+        for emotions in [[cell.words("emotion") for cell in next(iter(lines.values()))]]
     ]
-    blocks: list[doc.Block] = [
-        doc.Text(lede, formats="html"),
-        doc.Legend(legend),
-        *matrices,
-        doc.Text(key, "note", "md terminal"),
-        doc.Text(changes, "", "terminal"),
-    ]
+    notes = (doc.Text(key, "note", "md terminal"), doc.Text(changes, "", "terminal"))
+    blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *matrices, *notes]
     return doc.Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
 
 
@@ -451,13 +444,11 @@ def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     """How the four ways of measuring compare: cells, tests and their largest difference."""
     for (pairs, score), part in measures.group_by("pairs", "score", maintain_order=True):
         cells = [ProbeCell(row) for row in part.iter_rows(named=True)]
-        counts = (
-            len(cells),
-            part.filter(pl.col("p") < ALPHA).height,
-            sum(cell.standing == "supported" for cell in cells),
-            sum(cell.is_below_parity for cell in cells),
-        )
-        yield (str(pairs), str(score), *map(format_value, (*counts, part["avg_delta"].max())))
+        low = part.filter(pl.col("p") < ALPHA).height
+        clear = sum(cell.standing == "supported" for cell in cells)
+        below = sum(cell.is_below_parity for cell in cells)
+        numbers = (len(cells), low, clear, below, part["avg_delta"].max())
+        yield (str(pairs), str(score), *map(format_value, numbers))
 
 
 def _own_facts(run: Run) -> Iterator[Fact]:
