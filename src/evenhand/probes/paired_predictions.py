@@ -70,10 +70,6 @@ class PairedSets:
         names = ("sets", "texts", "clusters", "truth", "predicted", "score", "intensities")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
-    def with_predictions(self) -> PairedSets:
-        """The sets in which every side has a prediction."""
-        return self.select(np.all(self.predicted != NONE, axis=1))
-
     def name_pair(self, model: str) -> Row:
         """The columns that name a pair of groups in every table."""
         groups = {"group_a": self.groups[0], "group_b": self.groups[1]}
@@ -230,7 +226,7 @@ class PairMeasures:
         return pl.DataFrame(rows, schema=dict(SETS))
 
     def _pair(self, block: PairedSets) -> Iterator[Row]:
-        block = block.with_predictions()
+        block = block.select(np.all(block.predicted != NONE, axis=1))
         first, second = block.predicted.T
         for place, emotion in enumerate(block.emotions):
             code = block.labels.index(emotion)
@@ -300,7 +296,7 @@ class PairMeasures:
         }
 
     def _whole(self, block: PairedSets) -> Iterator[Row]:
-        block = block.with_predictions()
+        block = block.select(np.all(block.predicted != NONE, axis=1))
         groups = list(block.groups)
         for place, emotion in enumerate(block.emotions):
             code = block.labels.index(emotion)

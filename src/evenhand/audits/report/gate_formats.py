@@ -19,7 +19,8 @@ from evenhand.report.wording import format_number, format_points, replace_minus,
 if TYPE_CHECKING:
     from evenhand.audits.gate import GateCheck, GateVerdict
 
-_SIGNS: Mapping[GateVerdict, str] = {"passes": "+", "fails": "x", "inconclusive": "?"}
+_SIGNS: Mapping[GateVerdict, str] = {"fails": "x", "inconclusive": "?", "passes": "+"}
+"""The mark of each verdict, worst first."""
 _VERBS: Mapping[GateVerdict, str] = {"passes": "pass", "fails": "fail", "inconclusive": "inconclusive"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -60,14 +61,14 @@ def to_annotations(checks: Sequence[GateCheck], *, strict: bool) -> list[str]:
         f"::{'error' if _fails(check, strict) else 'warning'} "
         f"title={_message(f'evenhand: {check.verdict}').replace(':', '%3A')}::"
         f"{_message(': '.join(_describe(check)))}"
-        for check in _worst_first(checks)
+        for check in sorted(checks, key=lambda check: list(_SIGNS).index(check.verdict))
         if check.verdict != "passes"
     ]
 
 
 def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> RenderableType:
     """The checks for the terminal, those that do not pass first; the rest are counted below the table."""
-    ordered = _worst_first(checks)
+    ordered = sorted(checks, key=lambda check: list(_SIGNS).index(check.verdict))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     table.add_column("Check", ratio=1, overflow="fold")
@@ -90,11 +91,6 @@ def _describe(check: GateCheck) -> tuple[str, str]:
         limit = f"{100 * check.rule.limit:g} points ({limit})"
     finding = check.format_finding(lambda size: replace_minus(spelled(size, signed=True)), unit=unit)
     return check.format_name(limit), finding
-
-
-def _worst_first(checks: Sequence[GateCheck]) -> list[GateCheck]:
-    order: list[GateVerdict] = ["fails", "inconclusive", "passes"]
-    return sorted(checks, key=lambda check: order.index(check.verdict))
 
 
 def _fails(check: GateCheck, strict: bool) -> bool:

@@ -66,9 +66,7 @@ _NOTICE = (
     "distressing. They are shown so that a number can be checked against what was written"
 )
 _SIGNS: Mapping[GapStanding, str] = {"supported": "*", "unclear": "?", "small": "~", "missing": "-"}
-_MEANINGS: Mapping[GapStanding, str] = {
-    standing: DEFINITIONS[word] for standing, word in STANDING_WORDS.items()
-}
+_MEANINGS = {standing: DEFINITIONS[word] for standing, word in STANDING_WORDS.items()}
 
 
 def build_report(run: Run) -> doc.Report:
