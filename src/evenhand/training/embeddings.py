@@ -34,17 +34,9 @@ from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
 from evenhand.text.word_vectors import WordVectors, save_vectors, unit_rows, word_form
+from evenhand.training import job_folder
 from evenhand.training.corpus_text import split_documents
 from evenhand.training.finetuning import write_whole
-from evenhand.training.job_folder import (
-    CHECKPOINT,
-    TrainingFolder,
-    describe_files,
-    describe_settings,
-    markdown_table,
-    score_command,
-    write_card,
-)
 
 Ids = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -231,7 +223,7 @@ def train_word_vectors(paths: Sequence[Path], out: Path, *, recipe: WordVectorCo
         raise InputError("no word is frequent enough in the texts", expected=expected)
     ids = encode_texts(_texts(paths), vocabulary.words)
     _LOG.info("%d words, %d running words", len(vocabulary.words), int((ids >= 0).sum()))
-    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / CHECKPOINT)
+    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / job_folder.CHECKPOINT)
     path = out / VECTORS
     with replace_file(path) as part:
         save_vectors(vocabulary.words, matrix, part)
@@ -321,7 +313,7 @@ class WordVectorTraining:
         vectors = f"vectors at most {recipe.words:,} words x {recipe.width}, {recipe.epochs} epochs"
         return (f"texts   {names}", vectors)
 
-    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: job_folder.TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, write the vectors and evaluate them on our own questions."""
         try:
             with progress.step("word vectors", None), storage_errors(folder.path):
@@ -334,16 +326,17 @@ class WordVectorTraining:
         notes = ["The questions are few and easy: they show that training worked, but not how well."]
         if missing := [word for word in ("she", "he") if word not in vectors.index]:
             notes.insert(0, f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.")
-        card = write_card(
+        settings = job_folder.describe_settings(asdict(self.recipe))
+        card = job_folder.write_card(
             title="Word vectors",
             settings={
-                "data": describe_files(*self.data),
-                "training": f"skip-gram with negative sampling; {describe_settings(asdict(self.recipe))}",
+                "data": job_folder.describe_files(*self.data),
+                "training": f"skip-gram with negative sampling; {settings}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
-            results=[markdown_table(("question", "result"), *rows)],
+            results=[job_folder.markdown_table(("question", "result"), *rows)],
             notes=notes,
-            use=score_command(f"gender_polarity={folder.path / VECTORS}"),
+            use=job_folder.score_command(f"gender_polarity={folder.path / VECTORS}"),
         )
         return folder.finish(measures, card=card)
 
