@@ -27,7 +27,7 @@ from evenhand.training import job_folder
 from evenhand.training.labelled_table import LabelledExamples, LabelledPart
 from evenhand.training.linear_text import ANALYSERS, CUT, LinearText, judge_sentiment
 from evenhand.training.options import LSTM_RECIPE, EpochLosses, FineTuningConfig
-from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling, roc_auc
+from evenhand.training.test_measures import HeldOutResult, roc_auc
 
 BUILTIN: Final = "builtin"
 LINEAR: Final = "linear"
@@ -215,7 +215,7 @@ class ClassifierTraining:
             from evenhand.training.backbones import vectors_identity
 
             identity["vectors"] = vectors_identity(self.fit.backbone.partition(":")[2])
-        if self._is_trained():
+        if self.fit.backbone not in UNTRAINED:
             identity |= {**asdict(self.fit.recipe), "max_length": self.fit.longest}
         return identity
 
@@ -225,12 +225,16 @@ class ClassifierTraining:
         unseen = {part: f"{len(data.texts):,}" for part, data in examples.unseen.items()}
         further = f", {unseen['test']} for testing" if "test" in unseen else ""
         what = "a binary label for each of" if examples.each else "labels"
-        how = f", {self._recipe()}: {self.fit.steps(count):,} steps" if self._is_trained() else ""
+        how = (
+            f", {self._recipe()}: {self.fit.steps(count):,} steps"
+            if self.fit.backbone not in UNTRAINED
+            else ""
+        )
         return (
             f"texts    {count:,} for training, {unseen['dev']} held out{further}; {what} "
             f"{', '.join(examples.labels)}",
             f"backbone {self.fit.backbone}{how}",
-            *(f"note     {note}" for note in (*examples.notes, *_note_ceiling(self._ceilings()))),
+            *(f"note     {note}" for note in examples.notes),
         )
 
     def run(self, folder: job_folder.TrainingFolder, progress: Progress) -> Mapping[str, float]:
@@ -239,7 +243,7 @@ class ClassifierTraining:
         fitted = self.fit.run(examples.train, held_out, folder.path, progress)
         answers = {part: fitted.probabilities(data.texts) for part, data in examples.unseen.items()}
         outcomes = {part: examples.judge(part, shares) for part, shares in answers.items()}
-        measures = outcomes["dev"].measures() | self._ceilings()
+        measures = outcomes["dev"].measures() | examples.ceilings
         areas, yardstick = self._areas(answers["dev"]), None
         measures |= {f"auc_{label}": area for label, area in areas.items() if not math.isnan(area)}
         if not examples.each:
@@ -292,7 +296,6 @@ class ClassifierTraining:
                 "The embedded encoder was itself trained on the datasets named on its card: texts of "
                 "those are not unseen, in either part of the split."
             )
-        notes += _note_ceiling(self._ceilings())
         if test is not None:
             notes.append(
                 f"On the {test.n} additional test texts: {job_folder.format_accuracy(*test.accuracy)}."
@@ -304,16 +307,6 @@ class ClassifierTraining:
             shown = "undefined" if math.isnan(area) else f"{area:.3f}"
             notes.append(f"{label}: area under the curve {shown}, {count} held-out texts have it.")
         return notes
-
-    def _ceilings(self) -> dict[str, float]:
-        """The maximum possible accuracy of each part in which some texts have several exclusive labels."""
-        if self.examples.each:
-            return {}
-        tops = {
-            f"{part}_ceiling".removeprefix("dev_"): accuracy_ceiling(data.texts, data.truth.tolist())
-            for part, data in self.examples.unseen.items()
-        }
-        return {name: top for name, top in tops.items() if top < 1}
 
     def _settings(self) -> dict[str, object]:
         labels, parts = self.examples.labels, (self.examples.train, self.examples.unseen["dev"])
@@ -330,11 +323,8 @@ class ClassifierTraining:
             "texts (training + held out)": ", ".join(counts),
             "held out": f"from {self.valid.name}" if self.valid else division,
             "backbone": self.fit.backbone,
-            **({"training": self._recipe()} if self._is_trained() else {}),
+            **({"training": self._recipe()} if self.fit.backbone not in UNTRAINED else {}),
         }
-
-    def _is_trained(self) -> bool:
-        return self.fit.backbone not in UNTRAINED
 
     def _recipe(self) -> str:
         recipe = self.fit.recipe
@@ -345,15 +335,6 @@ class ClassifierTraining:
             f"learning rate {recipe.rate:g}{constant}, at most {self.fit.longest} tokens per text, "
             f"seed {recipe.seed}{stop}"
         )
-
-
-def _note_ceiling(ceilings: Mapping[str, float]) -> list[str]:
-    if "ceiling" not in ceilings:
-        return []
-    return [
-        "Some held-out texts have several labels: no classifier with one answer per text can be "
-        f"correct on more than {ceilings['ceiling']:.3f} of them."
-    ]
 
 
 def _use(task: str, folder: Path, backbone: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import read_lines, read_table, spreadsheet_csv, unguard_table
 from evenhand.text.data_splits import divide_texts, find_near_duplicates
 from evenhand.training.options import TASKS, ClassificationTask, TrainOptions
-from evenhand.training.test_measures import HeldOutResult
+from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling
 
 LEAST: Final = 20
 """Minimum number of texts: fewer are too few to train and measure on."""
@@ -74,6 +75,8 @@ class LabelledExamples(NamedTuple):
     labels: tuple[str, ...]
     """The labels that occur, in the task's order."""
     notes: tuple[str, ...]
+    ceilings: Mapping[str, float] = MappingProxyType({})
+    """The maximum possible accuracy of each unseen part in which some texts have several exclusive labels."""
     each: bool = False
     """Whether labels can occur together."""
 
@@ -180,12 +183,20 @@ def read_examples(
             f"{unmasked:,} of {len(source.texts):,} texts have no {MASK}: the classifier predicts regard for "
             f"{MASK}, so mask the person with it"
         )
+    tops = {part: accuracy_ceiling(texts.texts, texts.labels) for part, texts in unseen.items()}
+    ceilings = {f"{part}_ceiling".removeprefix("dev_"): top for part, top in tops.items() if top < 1}
+    if tops["dev"] < 1:
+        notes.append(
+            "Some held-out texts have several labels: no classifier with one answer per text can be "
+            f"correct on more than {tops['dev']:.3f} of them."
+        )
     labels = tuple(name for name in task.labels if name in set(train.labels))
     train_part, *others = (
         LabelledPart(part.texts, np.array([labels.index(label) for label in part.labels], dtype=np.int64))
         for part in (train, *unseen.values())
     )
-    return LabelledExamples(train_part, dict(zip(unseen, others, strict=True)), labels, tuple(notes))
+    parts = dict(zip(unseen, others, strict=True))
+    return LabelledExamples(train_part, parts, labels, tuple(notes), ceilings)
 
 
 def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what: str) -> list[str]:
