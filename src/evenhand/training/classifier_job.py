@@ -404,7 +404,7 @@ class SeedAverageTraining:
         for seed in range(fit.recipe.seed, fit.recipe.seed + self.runs):
             job = replace(self.job, fit=replace(fit, recipe=replace(fit.recipe, seed=seed)))
             paths.append(folder.path / f"seed-{seed}")
-            with job_folder.TrainingFolder(paths[-1], identity=job.identity()) as own:
+            with job_folder.TrainingFolder(paths[-1], identity=job.identity(), fresh=folder.fresh) as own:
                 if own.measures is None:
                     job.run(own, progress)
         predictions = [job_folder.read_predictions(path / job_folder.PREDICTIONS_FILE) for path in paths]
