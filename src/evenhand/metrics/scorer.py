@@ -46,7 +46,6 @@ class ScoringExecutor(Protocol):
 
     def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
         """What the metric says of each block, with the block's place, as they are done."""
-        ...
 
 
 @dataclass(slots=True)

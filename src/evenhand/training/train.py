@@ -49,15 +49,12 @@ class TrainingProcedure(Protocol):
 
     def identity(self) -> dict[str, Json]:
         """Everything that determines the result."""
-        ...
 
     def lines(self) -> tuple[str, ...]:
         """The planned steps."""
-        ...
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store and measure; returns the measures by name."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
