@@ -24,7 +24,7 @@ from evenhand.store.table_files import spreadsheet_csv
 from evenhand.suites.regard import RegardSuite
 from evenhand.text.data_splits import SHARE
 from evenhand.training import job_folder
-from evenhand.training.labelled_table import LabelledExamples, LabelledPart
+from evenhand.training.labelled_table import LabelledExamples
 from evenhand.training.linear_text import ANALYSERS, CUT, LinearText, judge_sentiment
 from evenhand.training.options import LSTM_RECIPE, EpochLosses, FineTuningConfig
 from evenhand.training.test_measures import HeldOutResult, roc_auc
@@ -71,38 +71,37 @@ class ClassifierFit:
     each: bool = False
     """Whether every label is binary on its own."""
 
-    def run(
-        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
-    ) -> FittedClassifier:
+    def run(self, examples: LabelledExamples, folder: Path, progress: Progress) -> FittedClassifier:
         """The fitted classifier, stored in the folder; resumes from a checkpoint if there is one."""
         if self.backbone in ANALYSERS:
             return FittedClassifier(partial(judge_sentiment, self.backbone, self.labels), {})
         if self.backbone == LINEAR and not self.each:
             with progress.step("training", None), storage_errors(folder):
-                linear = LinearText.fit(train.texts, train.numbers, self.labels)
+                linear = LinearText.fit(examples.train.texts, examples.train.numbers, self.labels)
                 linear.save(folder)
             return FittedClassifier(linear.probabilities, {})
         fit = self._vote if backbone_kind(self.backbone) == ENSEMBLE else self._tune
-        return fit(train, held_out, folder, progress)
+        return fit(examples, folder, progress)
 
     def steps(self, texts: int) -> int:
         """The total number of steps of all networks."""
         networks = MEMBERS if backbone_kind(self.backbone) == ENSEMBLE else 1
         return -(-texts // self.recipe.batch) * self.recipe.epochs * networks
 
-    def _tune(
-        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
-    ) -> FittedClassifier:
+    def _tune(self, examples: LabelledExamples, folder: Path, progress: Progress) -> FittedClassifier:
+        from torch import Tensor
+
         from evenhand.tensors.devices import select_device
         from evenhand.training.backbones import open_backbone
         from evenhand.training.finetuning import EncodedTexts, FineTuner
 
-        backbone = open_backbone(self, train.texts)
-        coded = [EncodedTexts(backbone.encode(part.texts), part.truth) for part in (train, held_out)]
+        parts = (examples.train, examples.unseen["dev"])
+        backbone = open_backbone(self, examples.train.texts)
+        coded = [EncodedTexts(backbone.encode(part.texts), part.truth) for part in parts]
         device = select_device(self.device)
         tuning = FineTuner(backbone.network, self.recipe, padding=backbone.padding, device=device)
         started = time.monotonic()
-        with progress.step("training", self.steps(len(train.texts))) as advance, storage_errors(folder):
+        with progress.step("training", self.steps(len(coded[0].rows))) as advance, storage_errors(folder):
             history = tuning.run(*coded, checkpoint=folder / job_folder.CHECKPOINT, on_step=advance)
             backbone.save(folder)
         settings = {
@@ -110,17 +109,12 @@ class ClassifierFit:
             "tokens read": str(backbone.longest),
             "time": f"{time.monotonic() - started:,.0f} s on {device.type}, since it was last started",
         }
+        activate = Tensor.sigmoid if self.each else partial(Tensor.softmax, dim=-1)
+        return FittedClassifier(
+            lambda texts: activate(tuning.logits(backbone.encode(texts))).numpy(), settings, tuple(history)
+        )
 
-        def probabilities(texts: Sequence[str]) -> Probabilities:
-            logits = tuning.logits(backbone.encode(texts))
-            shares: Probabilities = (logits.sigmoid() if self.each else logits.softmax(-1)).numpy()
-            return shares
-
-        return FittedClassifier(probabilities, settings, tuple(history))
-
-    def _vote(
-        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
-    ) -> FittedClassifier:
+    def _vote(self, examples: LabelledExamples, folder: Path, progress: Progress) -> FittedClassifier:
         from evenhand.classifiers.hub_classifier import save_ensemble, vote_shares
 
         fits = {}
@@ -129,7 +123,7 @@ class ClassifierFit:
             own.mkdir(exist_ok=True)
             # Seeds far apart, so that the members of one run are not members of the next.
             recipe = replace(self.recipe, seed=self.recipe.seed + 1000 * (number + 1))
-            fits[own] = replace(self, backbone=backbone, recipe=recipe).run(train, held_out, own, progress)
+            fits[own] = replace(self, backbone=backbone, recipe=recipe).run(examples, own, progress)
         for own in fits:
             (own / job_folder.CHECKPOINT).unlink(missing_ok=True)
         save_ensemble(folder, members=[own.name for own in fits], labels=self.labels)
@@ -240,10 +234,10 @@ class ClassifierTraining:
     def run(self, folder: job_folder.TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store and measure; returns the measures by name."""
         examples, held_out = self.examples, self.examples.unseen["dev"]
-        fitted = self.fit.run(examples.train, held_out, folder.path, progress)
+        fitted = self.fit.run(examples, folder.path, progress)
         answers = {part: fitted.probabilities(data.texts) for part, data in examples.unseen.items()}
         outcomes = {part: examples.judge(part, shares) for part, shares in answers.items()}
-        measures = outcomes["dev"].measures() | examples.ceilings
+        measures = {**outcomes["dev"].measures(), **examples.ceilings}
         areas, yardstick = self._areas(answers["dev"]), None
         measures |= {f"auc_{label}": area for label, area in areas.items() if not math.isnan(area)}
         if not examples.each:
