@@ -91,21 +91,13 @@ class SkipGramBatch(NamedTuple):
 
 
 def run_epoch(
-    ids: Ids,
-    counts: Counts,
-    words: Matrix,
-    contexts: Matrix,
-    *,
-    settings: SkipGramConfig,
-    seed: int,
-    done: float,
-    share: float,
+    ids: Ids, counts: Counts, words: Matrix, contexts: Matrix, *, recipe: WordVectorConfig, epoch: int
 ) -> None:
     """Update ``words`` and ``contexts``, the vectors and output vectors, in one pass over the text.
 
-    ``ids`` are word numbers, with negative ones between documents; ``done`` is the share of the whole
-    training that is completed, ``share`` that of this pass.
+    ``ids`` are word numbers, with negative ones between documents.
     """
+    settings, seed, done = recipe.settings, recipe.seed * 1000 + epoch, epoch / recipe.epochs
     rng = np.random.default_rng(seed)
     number, document = subsample(ids, keep_shares(counts, settings.common), rng)
     tables = torch.from_numpy(words), torch.from_numpy(contexts)
@@ -121,7 +113,7 @@ def run_epoch(
             center, where = near[at : at + stretches].long(), part[at : at + stretches]
             weights = reach * (where[:, :, None] == where[:, None, :])
             drawn = np.searchsorted(edges, rng.random((len(center), SHARED_NEGATIVES)))
-            rate = highest * max(1 - done - share * (at / windows), 1e-4)
+            rate = highest * max(1 - done - 1 / recipe.epochs * (at / windows), 1e-4)
             step = SkipGramBatch(center, weights, torch.from_numpy(drawn))
             update_vectors(*tables, step, rate=rate, negatives=settings.negatives)
 
@@ -277,9 +269,8 @@ def fit_word_vectors(
         words, first = ((draws - 0.5) / recipe.width).astype(np.float32), 0
         contexts = np.zeros_like(words)
     for epoch in range(first, recipe.epochs):
-        start, seed = time.monotonic(), recipe.seed * 1000 + epoch
-        schedule = {"done": epoch / recipe.epochs, "share": 1 / recipe.epochs}
-        run_epoch(ids, counts, words, contexts, settings=recipe.settings, seed=seed, **schedule)
+        start = time.monotonic()
+        run_epoch(ids, counts, words, contexts, recipe=recipe, epoch=epoch)
         if checkpoint:
             state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
             write_whole(checkpoint, {name: torch.from_numpy(values) for name, values in state.items()})
