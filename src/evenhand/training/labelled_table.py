@@ -156,27 +156,20 @@ MASK: Final = "XYZ"
 
 
 def read_examples(
-    data: Path,
-    task: ClassificationTask,
-    *,
-    valid: Path | None,
-    test: Path | None = None,
-    text: str,
-    label: str,
-    seed: int,
+    data: Path, task: ClassificationTask, text: str, label: str, others: Mapping[str, Path | None], seed: int
 ) -> LabelledExamples:
-    """The examples of a table: split by seed, or with ``valid`` held out; ``test`` is a third table."""
+    """The examples of a table, with other tables as ``dev`` and ``test``; without ``dev``, split by seed."""
     read = partial(read_labelled_texts, task=task, text=text, label=label)
     source = read(data)
     check_enough(source, data)
     notes = [f"{count} rows left out: {reason}" for reason, count in source.skipped.items()]
     train, unseen = source, dict[str, LabelledTexts]()
-    if valid is None:
+    if others["dev"] is None:
         train, unseen["dev"] = map(source.select, divide_texts(source.texts, source.labels, seed=seed))
-    for part, path, what in (("dev", valid, "held-out"), ("test", test, "test")):
+    for part, path in others.items():
         if path is not None:
             unseen[part] = read(path)
-            notes += _check_unseen(train, unseen[part], path, what)
+            notes += _check_unseen(train, unseen[part], path, part.replace("dev", "held-out"))
     unmasked = sum(MASK not in words for words in source.texts)
     if task.name == "regard" and unmasked:
         notes.append(
@@ -191,11 +184,11 @@ def read_examples(
             f"correct on more than {tops['dev']:.3f} of them."
         )
     labels = tuple(name for name in task.labels if name in set(train.labels))
-    train_part, *others = (
+    train_part, *unseen_parts = (
         LabelledPart(part.texts, np.array([labels.index(label) for label in part.labels], dtype=np.int64))
         for part in (train, *unseen.values())
     )
-    parts = dict(zip(unseen, others, strict=True))
+    parts = dict(zip(unseen, unseen_parts, strict=True))
     return LabelledExamples(train_part, parts, labels, tuple(notes), ceilings)
 
 

@@ -197,7 +197,8 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     if len(labels) > 1:
         examples = read_multilabel(data, task, labels, valid=valid, text=text, seed=seed)
     else:
-        examples = read_examples(data, TASKS[task], valid=valid, test=test, text=text, label=label, seed=seed)
+        others = {"dev": valid, "test": test}
+        examples = read_examples(data, TASKS[task], text, label, others=others, seed=seed)
     device, offline = options["device"], options["offline"]
     fit = classifier_job.ClassifierFit(
         task, backbone, examples.labels, recipe, longest, device, offline, examples.each
