@@ -169,7 +169,9 @@ def read_examples(
     for part, path in others.items():
         if path is not None:
             unseen[part] = read(path)
-            notes += _check_unseen(train, unseen[part], path, part.replace("dev", "held-out"))
+            what = part.replace("dev", "held-out")
+            notes += _check_unseen(train.texts, unseen[part].texts, path, what)
+            _check_labels(train.labels, unseen[part].labels, path)
     unmasked = sum(MASK not in words for words in source.texts)
     if task.name == "regard" and unmasked:
         notes.append(
@@ -192,21 +194,22 @@ def read_examples(
     return LabelledExamples(train_part, parts, labels, tuple(notes), ceilings)
 
 
-def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what: str) -> list[str]:
-    """Notes on the test texts; an error if there are none, or if one has a label without training texts."""
-    if not unseen.texts:
+def _check_unseen(known: Sequence[str], texts: Sequence[str], path: Path, what: str) -> list[str]:
+    """A note on texts that nearly repeat a training text; an error if there are no texts at all."""
+    if not texts:
         raise InputError(f"{path} has no labelled texts", expected="at least one", fix="check the file")
-    known = Counter(train.labels)
-    for label in Counter(unseen.labels):
-        if label not in known:
-            raise InputError(
-                f"{path} has the label {label!r}, which no training text has",
-                expected=", ".join(known),
-                fix="add texts of that label to the training data, or leave it out of the test",
-            )
-    twins = sum(find_near_duplicates(unseen.texts, train.texts))
-    note = f"{twins} of the {len(unseen.texts)} {what} texts nearly repeat a training text"
-    return [note] if twins else []
+    twins = sum(find_near_duplicates(texts, known))
+    return [f"{twins} of the {len(texts)} {what} texts nearly repeat a training text"] if twins else []
+
+
+def _check_labels(known: Sequence[str], labels: Sequence[str], path: Path) -> None:
+    """Raise an error that names a label without training texts."""
+    if unknown := [label for label in dict.fromkeys(labels) if label not in dict.fromkeys(known)]:
+        raise InputError(
+            f"{path} has the label {unknown[0]!r}, which no training text has",
+            expected=", ".join(dict.fromkeys(known)),
+            fix="add texts of that label to the training data, or leave it out of the test",
+        )
 
 
 KINDS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -243,15 +246,16 @@ def read_multilabel(
             expected=f"at least {LEAST}, some with and some without",
             fix="check the columns, or label more texts",
         )
+    notes = [f"{skipped} rows left out: no text, or a label that is not 0 or 1."] if skipped else []
     if valid is not None:
         train, held_out = whole, _read_marks(valid, named, text)[0]
+        notes += _check_unseen(train.texts, held_out.texts, valid, "held-out")
     else:
         split = divide_texts(whole.texts, ["yes" if one else "no" for one in whole.any()], seed=seed)
         train, held_out = (
             LabelledPart([whole.texts[place] for place in places], whole.truth[places]) for places in split
         )
-    notes = (f"{skipped} rows left out: no text, or a label that is not 0 or 1.",) if skipped else ()
-    return LabelledExamples(train, {"dev": held_out}, tuple(named), notes, each=True)
+    return LabelledExamples(train, {"dev": held_out}, tuple(named), tuple(notes), each=True)
 
 
 def _read_marks(path: Path, named: Mapping[str, Sequence[str]], text: str) -> tuple[LabelledPart, int]:
