@@ -411,24 +411,17 @@ class SeedAverageTraining:
         return folder.finish(measures, card=self._card(averages, paths[0]), accuracy=rows)
 
     def _card(self, averages: Sequence[AverageAccuracy], first: Path) -> str:
-        task = self.job.task
-        rows = [
-            (
-                row.part,
-                row.context,
-                str(row.texts),
-                job_folder.format_accuracy(row.accuracy, row.low, row.high, decimals=2),
-                "-" if row.sd_over_runs is None else f"{row.sd_over_runs:.3f}",
-            )
-            for row in averages
-        ]
+        task, rows = self.job.task, []
+        header = ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs")
+        for row in averages:
+            share = job_folder.format_accuracy(row.accuracy, row.low, row.high, decimals=2)
+            spread = "-" if row.sd_over_runs is None else f"{row.sd_over_runs:.3f}"
+            rows.append((row.part, row.context, str(row.texts), share, spread))
         parts = [
             f"# Classifier `{task}`, {self.runs} runs",
             "\n".join(f"- {line}" for line in self.lines()),
             "## Accuracy",
-            job_folder.markdown_table(
-                ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs"), *rows
-            ),
+            job_folder.markdown_table(header, *rows),
             "The interval is over texts, counting all runs of a text as one observation.",
             "## Use",
             "Each run has its own folder and card. The first: `--metrics "
