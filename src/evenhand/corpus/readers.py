@@ -103,11 +103,7 @@ def read_blocks(
 ) -> Iterator[ByteBlock]:
     """The bytes of a source to count; a problem ends or shortens them and is reported.
 
-    Args:
-        source: The file.
-        report: Called with each problem.
-        column: The column or key of the texts, for tables.
-        span: Read only this range of an unpacked file, from the start of a line to the start of another.
+    ``span`` is the range of an unpacked file to read, from the start of a line to the start of another.
     """
     reading = _Reading(source, report, column, span)
     try:

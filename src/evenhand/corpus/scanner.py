@@ -163,11 +163,9 @@ class Scanner:
         self._unit = scan_kernel.RECORD if is_whole else UNITS.index(way.unit)
 
     def feed(self, data: bytes | memoryview, places: Sequence[int] = ()) -> None:
-        """Count more bytes; the end is kept for the next call if a word or term may continue there.
+        """Count running text, or whole records with the places where they begin.
 
-        Args:
-            data: Running text, or whole records.
-            places: Where each of the records begins.
+        The end is kept for the next call if a word or term may continue there.
         """
         self._places = places
         self._scan(self._apply_paper_rule(data), is_last=False)

@@ -47,12 +47,8 @@ def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> p
     """The rows of a file, with every column as text: numbers as written, NaN and empty cells as null.
 
     Lists and objects become JSON text. Bytes that are not UTF-8 become U+FFFD, which later stages exclude
-    with a reason.
-
-    Args:
-        path: The file.
-        columns: The columns to read, by the option that names each; a missing one is an error. Of a Parquet
-            file no other column is read. Default: all columns.
+    with a reason. ``columns`` are those to read, by the option that names each; a missing one is an error. Of
+    a Parquet file no other column is read.
     """
     if not path.is_file():
         raise InputError(
