@@ -32,7 +32,7 @@ from evenhand.corpus.record_readers import (
     read_dump_articles,
     read_json_lines,
 )
-from evenhand.store.parquet import Page, check_parquet, scan_parquet
+from evenhand.store.parquet import check_parquet, scan_parquet
 from evenhand.store.table_files import PARQUET_ERRORS, first_error_line, text_sizes, to_text_table
 from evenhand.store.text_sources import READ_ERRORS, Format, ReadProblem, TextSource, open_source
 
@@ -305,10 +305,10 @@ def _read_parquet_texts(path: str, reading: _Reading) -> Iterator[RecordText]:
         start += rows
 
 
-def _parquet_rows(pages: Sequence[Page]) -> Iterator[int]:
+def _parquet_rows(pages: Sequence[tuple[int, int]]) -> Iterator[int]:
     """The numbers of rows to read at a time: pages that unpack to a few megabytes, or fewer rows."""
-    for first, last in _cut_by_bytes([page.size for page in pages]):
-        rows = sum(page.values for page in pages[first:last])
+    for first, last in _cut_by_bytes([size for _, size in pages]):
+        rows = sum(values for values, _ in pages[first:last])
         yield from (min(_MOST_ROWS, rows - start) for start in range(0, rows, _MOST_ROWS))
 
 

@@ -58,33 +58,26 @@ def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path | str) -> None:
     (rows.sink_parquet if isinstance(rows, pl.LazyFrame) else rows.write_parquet)(Path(path).absolute())
 
 
-class Page(NamedTuple):
-    """A page of a column."""
-
-    values: int
-    size: int
-    """Uncompressed size in bytes."""
-
-
 @dataclass(slots=True)
 class ParquetColumn:
     """What the headers report about a column."""
 
     is_nested: bool = False
     """Whether it holds lists or structs; their fields are counted together."""
-    pages: list[Page] = field(default_factory=list)
+    pages: list[tuple[int, int]] = field(default_factory=list)
+    """The number of values on each page, and its uncompressed size in bytes."""
     dictionaries: int = 0
     """Uncompressed size of its dictionaries in bytes: each text that rows share is stored once."""
 
     @property
     def values(self) -> int:
         """The number of values on all pages, including nulls."""
-        return sum(page.values for page in self.pages)
+        return sum(values for values, _ in self.pages)
 
     @property
     def size(self) -> int:
         """Uncompressed size of all pages in bytes."""
-        return self.dictionaries + sum(page.size for page in self.pages)
+        return self.dictionaries + sum(size for _, size in self.pages)
 
 
 class ParquetHeaders(NamedTuple):
@@ -159,7 +152,7 @@ def _read_chunk(
         if place > start + stored or unpacked > _MOST_PAGE:
             raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
         if count := _values(page, unpacked):
-            column.pages.append(Page(count, max(unpacked, count * width)))
+            column.pages.append((count, max(unpacked, count * width)))
         else:
             column.dictionaries += unpacked
         remaining -= count
