@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -29,41 +28,39 @@ def supports_decode_attention(cells: Tensor) -> bool:
     return is_current_gpu(cells.device) and cells.shape[-1] <= _WIDEST and is_triton_installed()
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeAttention:
-    """Writes each row's new key and value at its position, and attends to all positions up to it.
+def decode_attention(tables: Tensor, positions: Tensor, heads: int, layer: int, mixed: Tensor) -> Tensor:
+    """Write each row's new key and value at its position, and attend to all positions up to it.
 
     No row reads columns beyond its own end, so the cost follows each text's length, not the longest one's.
+
+    Args:
+        tables: Layers x keys and values x rows x heads x length x size.
+        positions: The position of each row's new token.
+        heads: The number of heads.
+        layer: The layer to read and write.
+        mixed: Concatenated queries, keys and values, rows x 1 x 3 width.
     """
+    from evenhand.generation import triton_kernels
 
-    tables: Tensor
-    """Layers x keys and values x rows x heads x length x size."""
-    positions: Tensor
-    heads: int
-
-    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
-        """Map concatenated queries, keys and values (rows x 1 x 3 width) to the attention output."""
-        from evenhand.generation import triton_kernels
-
-        keys, values = self.tables[layer].unbind()
-        length, size = keys.shape[2:]
-        mixed = mixed.contiguous()
-        out = mixed.new_empty(*mixed.shape[:-1], self.heads * size)
-        triton_kernels.decode_attention_kernel[len(mixed), self.heads](
-            mixed,
-            keys,
-            values,
-            self.positions,
-            out,
-            size**-0.5,
-            self.heads,
-            length,
-            size,
-            SIZE=1 << (size - 1).bit_length(),
-            TILE=_TILE,
-            num_warps=_WARPS,
-        )
-        return out
+    keys, values = tables[layer].unbind()
+    length, size = keys.shape[2:]
+    mixed = mixed.contiguous()
+    out = mixed.new_empty(*mixed.shape[:-1], heads * size)
+    triton_kernels.decode_attention_kernel[len(mixed), heads](
+        mixed,
+        keys,
+        values,
+        positions,
+        out,
+        size**-0.5,
+        heads,
+        length,
+        size,
+        SIZE=1 << (size - 1).bit_length(),
+        TILE=_TILE,
+        num_warps=_WARPS,
+    )
+    return out
 
 
 def no_cudnn_sdpa(device: torch.device) -> AbstractContextManager[None]:

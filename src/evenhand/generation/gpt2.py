@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 import torch
@@ -17,8 +18,8 @@ from torch import Tensor
 from evenhand.generation.decode_attention import (
     COLUMN_MULTIPLE,
     AddNorm,
-    DecodeAttention,
     add_norm,
+    decode_attention,
     fused_add_norm,
     no_cudnn_sdpa,
     supports_decode_attention,
@@ -301,7 +302,7 @@ class Gpt2KVCache:
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
         """Run a step of the first rows, with tokens at these positions, below ``longest``."""
         if supports_decode_attention(self._tables):
-            attend = DecodeAttention(self._tables, positions, self._model.shape.heads)
+            attend = partial(decode_attention, self._tables, positions, self._model.shape.heads)
             hidden = self._advance(tokens, positions, attend, add=fused_add_norm)
         else:
             hidden = self._advance(tokens, positions, self._attention_over(positions, longest))

@@ -18,8 +18,7 @@ import torch
 from evenhand.core.protocols import LogitsProcessor, Steering
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import RowUniforms
-from evenhand.generation.cuda_graphs import GraphCaptureError
-from evenhand.generation.decoders import Decoder, DecoderSize, EagerDecoder, GraphCache, bucket_size
+from evenhand.generation.decoders import Decoder, EagerDecoder, GraphCache, GraphCaptureError, bucket_size
 from evenhand.generation.engine import Engine, PrefillState
 from evenhand.generation.sequences import SequenceRequest, TokenSequence, fail_request
 from evenhand.generation.spec_checks import check_spec
@@ -161,12 +160,9 @@ class Scheduler:
 
     def _open_graph_decoder(self) -> Decoder | None:
         loop, length = self._loop, _round_length(self._longest, self._loop.engine.context)
+        keep = _topk_needed(self._spec)
         return loop.graph_cache.acquire(
-            loop.engine,
-            loop.steering,
-            self._spec,
-            DecoderSize(self._slots, length),
-            keep=_topk_needed(self._spec),
+            loop.engine, loop.steering, self._spec, self._slots, length, keep=keep
         )
 
     def _open_eager_decoder(self) -> Decoder:

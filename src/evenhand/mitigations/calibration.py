@@ -40,8 +40,6 @@ FOLLOW: Final = 0.25
 NOTHING: Final = -80.0
 """The log of a share that is negligible in every sum."""
 _MOST_SIGMA: Final = 10.0
-LEAST, MOST = 2.0**-20, 2.0**20
-"""Bounds of the strength: repeated halving or doubling would end at 0 or infinity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,20 +20,13 @@ from torch import Tensor
 from evenhand.core.protocols import Candidates, LMHead, Step
 from evenhand.generation.decode_attention import topk
 from evenhand.mitigations import gpu_backend
-from evenhand.mitigations.calibration import (
-    BETA1,
-    BETA2,
-    EPSILON,
-    FOLLOW,
-    LEAST,
-    MOST,
-    NOTHING,
-    REACH,
-    CalibrationConfig,
-)
+from evenhand.mitigations.calibration import BETA1, BETA2, EPSILON, FOLLOW, NOTHING, REACH, CalibrationConfig
 from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.objective import CalibrationResult, ClassifierGain, EmbeddingGain, Gain, Support
 from evenhand.mitigations.word_lists import WordListVectors
+
+LEAST, MOST = 2.0**-20, 2.0**20
+"""Bounds of the strength: repeated halving or doubling would end at 0 or infinity."""
 
 
 class SteeringMemory(NamedTuple):
