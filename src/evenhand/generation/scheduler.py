@@ -58,11 +58,6 @@ class SamplingLoop(RowLimits):
     graph_cache: GraphCache = field(default_factory=GraphCache)
     """The cache of captured steps."""
 
-    @property
-    def device(self) -> torch.device:
-        """The device of the model."""
-        return self.engine.device
-
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Yield one completion per request and sample, as they finish.
 
@@ -155,22 +150,17 @@ class Scheduler:
     def _decoder(self) -> Decoder:
         # Created when needed: its tensors may be what exceeds the memory.
         if self._open_decoder is None:
-            self._open_decoder = self._open_graph_decoder() or self._open_eager_decoder()
+            loop, keep = self._loop, _topk_needed(self._spec)
+            length = _round_length(self._longest, loop.engine.context)
+            self._open_decoder = loop.graph_cache.acquire(
+                loop.engine, loop.steering, self._spec, self._slots, length, keep=keep
+            )
+            if self._open_decoder is None:
+                if loop.steering is not None and self._guide is None:
+                    self._guide = loop.steering.begin(keep=keep)
+                batch = loop.engine.create_cache(self._slots, self._longest)
+                self._open_decoder = EagerDecoder(batch, self._guide, self._spec, loop.engine.device)
         return self._open_decoder
-
-    def _open_graph_decoder(self) -> Decoder | None:
-        loop, length = self._loop, _round_length(self._longest, self._loop.engine.context)
-        keep = _topk_needed(self._spec)
-        return loop.graph_cache.acquire(
-            loop.engine, loop.steering, self._spec, self._slots, length, keep=keep
-        )
-
-    def _open_eager_decoder(self) -> Decoder:
-        loop = self._loop
-        if loop.steering is not None and self._guide is None:
-            self._guide = loop.steering.begin(keep=_topk_needed(self._spec))
-        batch = loop.engine.create_cache(self._slots, self._longest)
-        return EagerDecoder(batch, self._guide, self._spec, loop.engine.device)
 
     def _close(self) -> None:
         """Release the decoder for the next run."""
