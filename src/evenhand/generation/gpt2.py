@@ -87,12 +87,6 @@ class Gpt2Block(NamedTuple):
     down: PackedLinear
 
 
-def _pad_rows(table: Tensor, multiple: int) -> Tensor:
-    """The table padded with rows of zeros to a multiple of ``multiple``."""
-    missing = -len(table) % multiple
-    return F.pad(table, (0, 0, 0, missing)) if missing else table
-
-
 class _Reader(WeightReader):
     """Arranges the weights for inference."""
 
@@ -138,7 +132,8 @@ class Gpt2:
         # Most models tie input and output embeddings; untied ones store their own.
         is_shared = "lm_head.weight" not in tensors
         rows = words if is_shared else reader.tensor("lm_head.weight")
-        padded = _pad_rows(rows, _MULTIPLE.get(self.device.type, 1))
+        missing = -len(rows) % _MULTIPLE.get(self.device.type, 1)
+        padded = F.pad(rows, (0, 0, 0, missing)) if missing else rows
         self._head, self._table = PackedLinear(padded), padded[: shape.vocabulary]
         self._words = self._table if is_shared else words
         self._positions = reader.table("wpe.weight", shape.context, shape.width)

@@ -131,10 +131,12 @@ class Scheduler:
     def run(self) -> Iterator[Completion]:
         """Generate every job's text and yield the completions; halve the rows where memory runs out."""
         while self._waiting or self._rows:
-            if not self.step():
-                self._halve_slots()
-                continue
-            yield from self.drain_finished()
+            if self.step():
+                yield from self.drain_finished()
+            else:
+                # The references are dropped before memory is freed.
+                self.requeue()
+                self._slots = self._loop.halve(self._slots)
         self._emit(len(self._finished))
         yield from self.drain_finished()
         self._close()
@@ -194,12 +196,6 @@ class Scheduler:
         self._prepare_sequences(min(len(self._ready) + some, self._slots))
         if self._waiting and self._waiting[0].prompt not in self._read:
             self._read_prompts()
-
-    def _halve_slots(self) -> None:
-        """Restart with half the rows."""
-        # Drop the references before memory is freed.
-        self.requeue()
-        self._slots = self._loop.halve(self._slots)
 
     def requeue(self) -> None:
         """Put the rows back into the queue; their texts come out the same."""

@@ -94,9 +94,8 @@ class CalibrationSteering:
             assert self.vectors is not None
             gain = EmbeddingGain.of(self.vectors, states, support.mass, self.settings, memory.total[:, 0])
             return gain, memory._replace(total=gain.accumulate(states)[:, None])
-        if self.head.states == "hidden":
-            return _classifier_gain(self.head, states, None, memory, self.settings)
-        return _classifier_gain(self.head, states, expected_vector(states, support), memory, self.settings)
+        expected = None if self.head.states == "hidden" else expected_vector(states, support)
+        return _classifier_gain(self.head, states, expected, memory, self.settings)
 
     def _keep_finite(
         self, logits: Tensor, support: Support, result: CalibrationResult, *, whole: bool
