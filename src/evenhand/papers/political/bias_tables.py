@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from evenhand.audits.mitigation_sweep import TRAINING, VANILLA
+from evenhand.audits.tradeoff import TRAINING, VANILLA
 from evenhand.papers.political.conditions import BASELINE, ModelConditions, list_option_values
 from evenhand.papers.replication_pages import Exhibit, build_table
 from evenhand.report.wording import MINUS

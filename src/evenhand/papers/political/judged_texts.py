@@ -18,8 +18,8 @@ from evenhand.audits.analysis.base_rate_distances import (
     distance_table,
 )
 from evenhand.audits.analysis.quantities import Quantity
-from evenhand.audits.mitigation_sweep import VANILLA
 from evenhand.audits.parallel import map_processes
+from evenhand.audits.tradeoff import VANILLA
 from evenhand.core import registry
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Metric, Progress

@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.audits.compare import prepare as prepare_comparison
 from evenhand.audits.debias import MODES
-from evenhand.audits.mitigation_sweep import VANILLA, MitigationSweep, SweepCondition
+from evenhand.audits.tradeoff import VANILLA, MitigationSweep, SweepCondition
 from evenhand.core.protocols import Model, Progress
 from evenhand.papers.political.bias_tables import estimate_columns
 from evenhand.papers.replication_pages import Exhibit

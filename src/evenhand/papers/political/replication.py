@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evenhand.audits.mitigation_sweep import (
+from evenhand.audits.options import STRENGTHS
+from evenhand.audits.tradeoff import (
     METRICS,
     SUITES,
     TRAINING,
@@ -17,9 +18,9 @@ from evenhand.audits.mitigation_sweep import (
     MitigationSweep,
     SweepCondition,
     join_distances,
+    sweep_conditions,
+    tradeoff_curve,
 )
-from evenhand.audits.options import STRENGTHS
-from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
 from evenhand.core import registry
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress

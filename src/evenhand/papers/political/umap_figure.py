@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.spatial.distance import cdist
 
-from evenhand.audits.mitigation_sweep import VANILLA
+from evenhand.audits.tradeoff import VANILLA
 from evenhand.core.records import Execution
 from evenhand.core.seeds import make_generator
 from evenhand.papers.replication_pages import Exhibit
