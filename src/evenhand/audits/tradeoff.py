@@ -95,7 +95,7 @@ class MitigationSweep:
     options: AuditOptions
     """What all audits share: suites, metrics, sampling, seed."""
     spec: str | None = None
-    """The model by name: other processes load it too. None keeps all work in this process."""
+    """The model by name, as other processes and its own perplexity load it; None leaves both out."""
     jobs: int = 1
     """Conditions at once."""
 
@@ -116,19 +116,16 @@ class MitigationSweep:
         paths = map_processes(work, self.conditions, jobs=self.jobs, progress=progress, label="conditions")
         return {one.name: Run.open(path) for one, path in zip(self.conditions, paths, strict=True)}
 
-    def compute_costs(
-        self, runs: Mapping[str, Run], folder: Path, source: str | None, progress: Progress
-    ) -> pl.DataFrame:
-        """What the mitigations cost; ``source`` names the model for its own perplexity.
+    def compute_costs(self, runs: Mapping[str, Run], folder: Path, progress: Progress) -> pl.DataFrame:
+        """What the mitigations cost: for each condition, axis and output a number with its interval.
 
-        For each condition, axis and output a number with its interval. The n-gram models and the prices go to
-        ``folder``, where a second start finds them.
+        The n-gram models and the prices go to ``folder``, where a second start finds them.
         """
         own = None
-        if source is not None and isinstance(self.model, ScoringModel):
+        if self.spec is not None and isinstance(self.model, ScoringModel):
             # Under the vanilla model itself, as it gives log-probabilities.
             execution = resolve_config(self.options).execution()
-            own = partial(registry.create_metric, "perplexity", {"source": source}, execution)
+            own = partial(registry.create_metric, "perplexity", {"source": self.spec}, execution)
         half = _read_texts(runs[VANILLA]).filter(~pl.col("held_out"))
         texts = {axis: half.filter(axis=axis)["text"].to_list() for axis in half["axis"].unique().sort()}
         paths = {axis: folder / NGRAMS / f"{axis}.arpa" for axis in texts}
@@ -404,7 +401,6 @@ RUNS = "runs"
 def _sweep(
     sweep: MitigationSweep,
     strengths: Sequence[float],
-    source: str | None,
     named: Mapping[str, str],
     folder: RunFolder,
     progress: Progress,
@@ -413,7 +409,7 @@ def _sweep(
     folder.manifest.update(**named, ended=None, warnings=[])
     with run_stage(folder, "tradeoff") as record:
         runs = sweep.runs(folder.path / RUNS, progress)
-        price = sweep.compute_costs(runs, folder.path, source, progress)
+        price = sweep.compute_costs(runs, folder.path, progress)
         of_run = dict(zip(runs, (0.0, *strengths), strict=True))
         table = tradeoff_curve(join_distances(runs), price, of_run)
         for stem, frame in (("tradeoff", table), ("price", price)):
@@ -448,7 +444,8 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
     shared = cast(AuditOptions, {name: value for name, value in options.items() if name in audited})
     shared["suite"] = split_names(options["suite"]) or SUITES
     shared["metrics"] = metric_names(options["metrics"]) or METRICS
-    sweep = MitigationSweep(loaded, sweep_conditions(mode, chosen, mitigation_options(options)), shared)
+    conditions = sweep_conditions(mode, chosen, mitigation_options(options))
+    sweep = MitigationSweep(loaded, conditions, shared, spec=model if isinstance(model, str) else None)
     audits = {condition.name: sweep.audit(condition, Path()) for condition in sweep.conditions}
     first = audits[VANILLA]
     requested = {name for part in first.parts for name in part.suite.info.distances}
@@ -464,7 +461,7 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
         "conditions": [dict(audit.identity) for audit in audits.values()],
         "size": [first.sample_tier.limit, first.sample_tier.samples],
     }
-    name, source = loaded.ref.name, model if isinstance(model, str) else None
+    name = loaded.ref.name
     folder = Path(options["out"] or default_folder("tradeoff", name, identity))
     lines = (f"{condition}: {audit.size[0]}" for condition, audit in audits.items())
     named = {"command": options["command"] or f"evenhand tradeoff {name}", "name": name}
@@ -474,7 +471,7 @@ def prepare(model: str | Model = "builtin", **options: Unpack[TradeoffOptions]) 
         identity=identity,
         folder=folder,
         fresh=options["fresh"],
-        work=partial(_sweep, sweep, chosen, source, named),
+        work=partial(_sweep, sweep, chosen, named),
         formats=(),
     )
 

@@ -220,7 +220,7 @@ class PoliticalReplication:
         study, modes = self._study(source), source.modes.conditions
         whole = modes if "table_2" in self._exhibits() else ()
         tables = measure_conditions(runs, whole=whole, folder=folder, request=self.request, progress=progress)
-        costs = study.compute_costs(runs, folder, source.spec, progress)
+        costs = study.compute_costs(runs, folder, progress)
         schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
         speeds = [pl.DataFrame(schema=schema)]
         for condition in modes.values() if "table_5" in self._exhibits() else ():
