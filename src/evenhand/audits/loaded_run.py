@@ -13,7 +13,7 @@ from evenhand.audits.analysis.quantities import Quantity, read_quantities
 from evenhand.core.errors import InputError
 from evenhand.core.records import MetricInfo, Prompt
 from evenhand.store.prompt_rows import read_prompt_rows
-from evenhand.store.run import Manifest, Run
+from evenhand.store.run import Run
 
 COMMANDS = ("audit", "score")
 """The commands whose runs hold prompts, texts, scores and comparisons."""
@@ -61,21 +61,6 @@ def load_run(run: Run) -> FinishedRun:
         of_metric = scores.filter(pl.col("metric") == spec)
         quantities += [replace(item, metric=name) for item in read_quantities(spec, info, of_metric, ids)]
     return FinishedRun(run, prompts, prompt_ids, tuple(quantities), infos)
-
-
-def read_axis_settings(
-    manifest: Manifest,
-) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], tuple[str, ...]]]:
-    """(suite, axis) to its baseline, and to the metrics that are exploratory there."""
-    given = manifest["identity"].get("compare", {}).get("baselines", {})
-    baselines: dict[tuple[str, str], str] = {}
-    exploratory: dict[tuple[str, str], tuple[str, ...]] = {}
-    for suite, info in manifest["suites"].items():
-        for axis, baseline in info["baselines"].items():
-            baselines[suite, axis] = given.get(axis, baseline)
-        for axis, metrics in info.get("exploratory", {}).items():
-            exploratory[suite, axis] = tuple(metrics)
-    return baselines, exploratory
 
 
 def read_command(run: Run) -> str:

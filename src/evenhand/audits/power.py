@@ -33,7 +33,7 @@ class SampleSizePlanner:
     def __init__(self, loaded: FinishedRun, *, level: float = 0.95, power: float = 0.8) -> None:
         self._level, self._power = level, power
         plain = read_axes(loaded.prompt_ids, loaded.prompts)
-        every = [*plain, *cross_axes(plain, {}).axes]
+        every = [*plain, *cross_axes(plain)[0]]
         self._axes = {(axis.suite, axis.name): axis for axis in every}
         if read_command(loaded.run) == "score":
             # Files that are compared have one name for what each calls by its own.

@@ -17,7 +17,6 @@ from evenhand.audits.analysis.example_texts import example_table, explanation_ta
 from evenhand.audits.analysis.group_analysis import analyse_groups
 from evenhand.audits.analysis.group_comparison import GroupComparer, missing_baseline_error
 from evenhand.audits.analysis.quantities import read_quantities
-from evenhand.audits.loaded_run import read_axis_settings
 from evenhand.audits.ray_pool import ActorPool
 from evenhand.config import RunConfig
 from evenhand.core import registry
@@ -334,16 +333,8 @@ def write_findings(
             )
         ]
         options, manifest = settings.options, folder.manifest
-        model, (baselines, exploratory) = manifest["name"], read_axis_settings(manifest)
-        comparer = GroupComparer(
-            model=model,
-            baselines=baselines,
-            level=options["level"],
-            correction=options["correction"],
-            seed=options["seed"],
-            exploratory=exploratory,
-            test=options["test"],
-        )
+        model, level, correction = manifest["name"], options["level"], options["correction"]
+        comparer = GroupComparer(model, level, correction, seed=options["seed"], test=options["test"])
         prompt_ids, suites = generations["prompt_id"].to_list(), manifest["suites"]
         result = analyse_groups(comparer, prompt_ids, by_id, quantities, suites=suites, options=options)
         axes, mask = result.axes, options["mask"]

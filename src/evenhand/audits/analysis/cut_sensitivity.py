@@ -77,8 +77,6 @@ def cut_table(
     comparisons: pl.DataFrame,
 ) -> pl.DataFrame:
     """Each group's share at every cut, and its gap to the baseline it has in ``comparisons``."""
-    used = comparisons.select("suite", "axis", "baseline").unique().iter_rows()
-    comparer = replace(comparer, baselines={(suite, axis): baseline for suite, axis, baseline in used})
     rows: list[Row] = []
     left = MOST_WORK
     parts = FEW_CUTS if sum(len(axis.groups) for axis in axes) > MANY_GROUPS else CUT_GRID

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -78,20 +78,12 @@ def analyse_groups(
         for suite, card in suites.items()
         if card.get("distances")
     }
-    plain = axes = read_axes(prompt_ids, prompts)
+    plain = axes = read_axes(prompt_ids, prompts, suites, options["baseline"])
     left_out: Sequence[str] = ()
     supported: list[Row] = []
     if options["intersections"]:
-        # Crossings are exploratory on every metric.
-        crossed = cross_axes(plain, comparer.baselines)
-        metrics = tuple(dict.fromkeys(quantity.metric for quantity in quantities))
-        comparer = replace(
-            comparer,
-            baselines={**comparer.baselines, **crossed.baselines},
-            exploratory={**comparer.exploratory, **dict.fromkeys(crossed.baselines, metrics)},
-        )
-        axes = [*plain, *crossed.axes]
-        left_out = crossed.left_out
+        crossed, left_out = cross_axes(plain, {quantity.metric for quantity in quantities})
+        axes = [*plain, *crossed]
     strata = compare_strata(comparer, plain, quantities, find_strata(prompt_ids, prompts, properties))
     comparisons = comparer.comparisons(axes, quantities)
     if options["check"] != "none" and comparer.test == "cluster":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, product, starmap
 from typing import Any, Literal, NamedTuple
 
@@ -40,8 +40,6 @@ from evenhand.stats.intervals import clustered_mean
 from evenhand.stats.results import Difference, Omnibus
 from evenhand.store.schemas import GROUPS, OMNIBUS
 
-Baselines = Mapping[tuple[str, str], str]
-"""(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
 GapTest = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
 """``cluster`` is the default; those of the papers assume that texts or pairs are independent."""
 NOT_CLUSTERED: Mapping[GapTest, str] = {
@@ -167,12 +165,9 @@ class GroupComparer:
     """How the groups of a run are compared."""
 
     model: str
-    baselines: Baselines
     level: float = 0.95
     correction: Correction = "bh"
     seed: int = 0
-    exploratory: Mapping[tuple[str, str], Collection[str]] = field(default_factory=dict)
-    """(suite, axis) to the metrics that are exploratory there."""
     test: GapTest = "cluster"
 
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
@@ -236,7 +231,7 @@ class GroupComparer:
         """
         if len(axis.groups) < 2:
             return [[] for _ in quantities]
-        baseline = self.baselines.get((axis.suite, axis.name), REST)
+        baseline = axis.baseline
         if baseline not in (REST, ALL, *axis.groups):
             raise missing_baseline_error(baseline, axis.name, axis.groups)
         base = None if baseline in (REST, ALL) else axis.groups.index(baseline)
@@ -266,10 +261,6 @@ class GroupComparer:
                 rows.append(self._comparison(axis, group, baseline, quantity, gap, (a, b), ratio, missing))
             outputs.append(rows)
         return outputs
-
-    def is_exploratory(self, axis: Axis, quantity: Quantity) -> bool:
-        """Whether comparisons of this output on this axis lie outside the primary family."""
-        return not quantity.is_primary or quantity.metric in self.exploratory.get((axis.suite, axis.name), ())
 
     def family(self, axis: Axis, role: str) -> Row:
         """The columns that make a comparison an exploratory one of a family of its own."""
@@ -308,7 +299,7 @@ class GroupComparer:
             else:
                 size = hedges_g(side.values, other.values).value
                 delta = cliffs_delta(side.values, other.values).value
-        exploratory = self.is_exploratory(axis, quantity)
+        exploratory = axis.is_exploratory(quantity)
         return {
             **name_columns(axis, quantity),
             "model": self.model,
@@ -365,7 +356,7 @@ def omnibus_table(
         known = ~np.isnan(values)
         is_chi = comparer.test == "chi-square" and quantity.kind == "share"
         test = _chi_square if is_chi else clustered_omnibus
-        exploratory = comparer.is_exploratory(axis, quantity)
+        exploratory = axis.is_exploratory(quantity)
         role = "exploratory omnibus" if exploratory else "omnibus"
         rows.append(
             {

@@ -18,7 +18,7 @@ from evenhand.audits.analysis.group_comparison import (
     split_sides,
 )
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, name_columns, read_axes
-from evenhand.audits.loaded_run import FILES, FinishedRun, read_axis_settings, read_command
+from evenhand.audits.loaded_run import FILES, FinishedRun, read_command
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, Prompt
@@ -145,7 +145,7 @@ class RunComparer:
 
     def _change(self, number: int, axis: Axis, quantity: Quantity, effect: str, contrast: Difference) -> Row:
         run, reference = self.names[number], self.names[0]
-        exploratory = self.comparer.is_exploratory(axis, quantity)
+        exploratory = axis.is_exploratory(quantity)
         role = f"{'exploratory ' if exploratory else ''}{effect}s"
         return {
             **name_columns(axis, quantity),
@@ -162,7 +162,7 @@ class RunComparer:
 
     def _rank_runs(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The runs ranked on every axis and output, and counted over all primary ones, best first."""
-        names, comparer = self.names, self.comparer
+        names = self.names
         rows: list[Row] = []
         # How often each run's groups stand closer together than another run's; its ties; its unknown outputs.
         narrower = np.zeros((len(names), len(names)), dtype=np.int64)
@@ -178,7 +178,7 @@ class RunComparer:
                 n_runs=len(names),
                 level=self.comparer.level,
             )
-            exploratory = comparer.is_exploratory(axis, quantity)
+            exploratory = axis.is_exploratory(quantity)
             rows += [
                 {
                     **name_columns(axis, quantity),
@@ -273,18 +273,18 @@ def pair_runs(
     metrics, doubts = _find_common_metrics(loaded, names)
     outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
     parts = list(zip(outputs, rows, strict=True))
-    baselines, exploratory = read_axis_settings(manifest)
+    baselines = manifest["identity"].get("compare", {}).get("baselines", {})
     return RunComparer(
         names=names,
         run=kept["run"].cast(pl.Int64).to_numpy(),
-        axes=tuple(read_axes(kept["id"].to_list(), prompts)),
+        axes=tuple(read_axes(kept["id"].to_list(), prompts, manifest["suites"], baselines)),
         quantities=tuple(
             replace(item, values=np.concatenate([of[key].values[at] for of, at in parts]), reasons=())
             for key, item in outputs[0].items()
             if item.metric in metrics
         ),
         paired={suite: suite in paired_suites for suite in common},
-        comparer=GroupComparer(names[0], baselines, level, correction, exploratory=exploratory),
+        comparer=GroupComparer(names[0], level, correction),
         warnings=(*notes, *doubts),
     )
 
