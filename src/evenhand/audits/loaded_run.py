@@ -53,14 +53,13 @@ def load_run(run: Run) -> FinishedRun:
     if not is_probe:
         generations = run.scan("generations").select("id", "prompt_id").collect()
         ids, prompt_ids = generations["id"], tuple(generations["prompt_id"])
-    scores, infos = run.table("scores"), dict[str, MetricInfo]()
-    quantities: list[Quantity] = []
-    for spec, card in run.manifest["metrics"].items():
-        name, info = comparable_name(run, spec), parse_metric_info(card)
-        infos[name] = info
-        of_metric = scores.filter(pl.col("metric") == spec)
-        quantities += [replace(item, metric=name) for item in read_quantities(spec, info, of_metric, ids)]
-    return FinishedRun(run, prompts, prompt_ids, tuple(quantities), infos)
+    infos = {spec: parse_metric_info(card) for spec, card in run.manifest["metrics"].items()}
+    quantities = tuple(
+        replace(item, metric=comparable_name(run, item.metric))
+        for item in read_quantities(infos, run.scan("scores"), ids)
+    )
+    named = {comparable_name(run, spec): info for spec, info in infos.items()}
+    return FinishedRun(run, prompts, prompt_ids, quantities, named)
 
 
 def read_command(run: Run) -> str:

@@ -325,13 +325,7 @@ def write_findings(
     generations, scores = folder.run().table("generations"), folder.run().scan("scores")
     by_id = {prompt.id: prompt for prompt in prompts}
     with run_stage(folder, "compare") as record, progress.step("comparing", None):
-        quantities = [
-            quantity
-            for spec, info in infos.items()
-            for quantity in read_quantities(
-                spec, info, scores.filter(pl.col("metric") == spec).collect(), generations["id"]
-            )
-        ]
+        quantities = list(read_quantities(infos, scores, generations["id"]))
         options, manifest = settings.options, folder.manifest
         model, level, correction = manifest["name"], options["level"], options["correction"]
         comparer = GroupComparer(model, level, correction, seed=options["seed"], test=options["test"])

@@ -52,7 +52,7 @@ class LabelShare:
 def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quantity]) -> list[LabelShare]:
     """The shares of labels that begin at a cut, primary ones first: the lowest label and the highest."""
     means = {(item.metric, item.output): item for item in quantities if item.kind == "mean"}
-    primary, others = list[LabelShare](), list[LabelShare]()
+    shares: list[LabelShare] = []
     for spec, info in infos.items():
         for output in info.outputs:
             values = means.get((spec, output.name))
@@ -60,13 +60,10 @@ def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quanti
                 continue
             # A single cut, or two on either side of 0: the labels between them have no cut of their own.
             names, labels = output.shares(), output.labels
-            shares = [LabelShare(values, names[labels[-1]], output.cuts[-1], below=False, end=output.high)]
             if len(output.cuts) > 1:
-                low = LabelShare(values, names[labels[0]], output.cuts[0], below=True, end=output.low)
-                shares.insert(0, low)
-            for share in shares:
-                (primary if share.output in info.primary else others).append(share)
-    return primary + others
+                shares.append(LabelShare(values, names[labels[0]], output.cuts[0], True, output.low))
+            shares.append(LabelShare(values, names[labels[-1]], output.cuts[-1], False, output.high))
+    return sorted(shares, key=lambda share: share.output not in infos[share.values.metric].primary)
 
 
 def cut_table(

@@ -115,25 +115,29 @@ def read_axes(
 
 
 def read_quantities(
-    spec: str, info: MetricInfo, scores: pl.DataFrame, text_ids: pl.Series
+    infos: Mapping[str, MetricInfo], scores: pl.LazyFrame, text_ids: pl.Series
 ) -> Iterator[Quantity]:
-    """The quantities of one metric, aligned with ``text_ids``."""
+    """The quantities of every metric, by its spec, aligned with ``text_ids``."""
     frame = pl.DataFrame({"text_id": text_ids})
-    for output in info.outputs:
-        columns = ("text_id", "value", "label", "null_reason")
-        of_output = scores.filter(pl.col("output") == output.name).select(columns)
-        aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
-        # For each text the number of its reason, and the names of these.
-        column, labels = aligned["null_reason"], aligned["label"]
-        reasons = tuple(column.drop_nulls().unique().sort().to_list())
-        numbers = column.replace_strict(reasons, range(len(reasons)), default=-1, return_dtype=pl.Int64)
-        reason = numbers.fill_null(-1).to_numpy()
-        if output.kind != "label":
-            values = aligned["value"].to_numpy().astype(np.float64)
-            yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons, reason)
-        for label, name in output.shares().items():
-            shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
-            yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
+    for spec, info in infos.items():
+        of_metric = scores.filter(pl.col("metric") == spec).collect()
+        for output in info.outputs:
+            columns = ("text_id", "value", "label", "null_reason")
+            of_output = of_metric.filter(pl.col("output") == output.name).select(columns)
+            aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
+            # For each text the number of its reason, and the names of these.
+            column, labels = aligned["null_reason"], aligned["label"]
+            reasons = tuple(column.drop_nulls().unique().sort().to_list())
+            numbers = column.replace_strict(reasons, range(len(reasons)), default=-1, return_dtype=pl.Int64)
+            reason = numbers.fill_null(-1).to_numpy()
+            if output.kind != "label":
+                values = aligned["value"].to_numpy().astype(np.float64)
+                yield Quantity(
+                    spec, output.name, "mean", values, output.name in info.primary, reasons, reason
+                )
+            for label, name in output.shares().items():
+                shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
+                yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
 
 
 MOST_GROUPS = 100
