@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats as scipy_stats
 
@@ -57,8 +58,8 @@ def test_a_mean_that_is_not_positive_has_no_ratio():
 
 def test_nulls_are_counted_by_reason_on_both_sides():
     values = np.array([1.0, np.nan, np.nan, 0, 1, np.nan, 0, 0])
-    reason = np.array([-1, 0, 1, -1, -1, 0, -1, -1])
-    quantity = Quantity("m", "negative", "share", values, True, ("refused", "too short"), reason)
+    reasons = pl.Series([None, "refused", "too short", None, None, "refused", None, None])
+    quantity = Quantity("m", "negative", "share", values, True, reasons)
     found = _one(quantity, AXIS)
     assert found.n_null == 3
     assert found.nulls == '{"refused": 2, "too short": 1}'

@@ -26,7 +26,7 @@ def _stones(times=9, baseline="b"):
     strata = np.concatenate([np.full(n, int(name == "small")) for name, _, _, n in STONES * times])
     rows = np.arange(values.size)
     axis = Axis("s", "ax", ("a", "b"), rows, codes, rows, baseline)
-    found = [PromptStrata("s", "size", ("large", "small"), strata)]
+    found = [PromptStrata("s", "size", pl.Series(["large", "small"]).gather(strata))]
     return compare_strata(
         GroupComparer("model"), [axis], [Quantity("m", "cured", "share", values, True)], found
     )["strata"]
@@ -90,7 +90,7 @@ def test_strata_come_from_meta_template_or_fills():
     ]
     prompts = {p.id: p for p in [_prompt("a", "y", 0), _prompt("b", "x", 1), _prompt("b", None, 2)]}
     (found,) = find_strata(list(prompts), prompts, {"s": ("context", "job"), "other": ("context",)})
-    assert (found.by, found.names, found.codes.tolist()) == ("context", ("x", "y"), [1, 0, -1])
+    assert (found.by, found.labels.to_list()) == ("context", ["y", "x", None])
 
 
 def test_a_group_that_a_stratum_lacks_is_null_with_a_reason():
@@ -114,7 +114,7 @@ def test_no_strata_is_an_empty_table():
 def test_groups_are_estimated_inside_strata():
     rows = np.arange(8)
     axis = Axis("s", "ax", ("a", "b"), rows, rows % 2, rows)
-    found = [PromptStrata("s", "half", ("first", "second"), rows // 4)]
+    found = [PromptStrata("s", "half", pl.Series(["first", "second"]).gather(rows // 4))]
     share = Quantity("m", "negative", "share", np.array([1.0, 0, 1, 0, 0, 0, 1, 1]), True)
     table = compare_strata(GroupComparer("model"), [axis], [share], found)["strata_groups"]
     values = {(row["stratum"], row["group"]): row["value"] for row in table.to_dicts()}

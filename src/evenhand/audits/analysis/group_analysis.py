@@ -23,7 +23,7 @@ from evenhand.audits.analysis.group_comparison import (
     rescale_to_all,
     split_sides,
 )
-from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, cross_axes, read_axes
+from evenhand.audits.analysis.quantities import Axis, Flags, Quantity, Row, cross_axes, read_axes
 from evenhand.audits.parallel import map_threads
 from evenhand.config import SettingsOptions
 from evenhand.core.records import ALL, Prompt
@@ -44,7 +44,6 @@ _UNCHECKED = "not checked: "
 TOO_MANY = f"{_UNCHECKED}the family is too large for the arrangements there are"
 TOO_LONG = f"{_UNCHECKED}a family of this size takes many arrangements; --check all draws them"
 _TEMPLATE = "template"
-_NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +205,14 @@ class PromptStrata:
 
     suite: str
     by: str
-    names: tuple[str, ...]
-    codes: Ints
-    """For each text of the run the number of its stratum, or -1."""
+    labels: pl.Series
+    """For each text of the run its stratum; null where it has none."""
 
     def parts(self, axis: Axis) -> Iterator[tuple[str, Axis]]:
         """Each stratum with the rows of the axis that lie in it; strata without any are left out."""
-        codes = self.codes[axis.rows]
-        for code in np.unique(codes[codes != _NONE]).tolist():
-            yield self.names[code], axis.select(codes == code)
+        labels = self.labels.gather(axis.rows)
+        for name in labels.drop_nulls().unique().sort():
+            yield name, axis.select(labels.eq_missing(name).to_numpy())
 
 
 def find_strata(
@@ -226,13 +224,9 @@ def find_strata(
         of_prompt = {
             key: read_stratum(prompt, by) for key, prompt in prompts.items() if prompt.suite == suite
         }
-        labels = [of_prompt.get(prompt_id) for prompt_id in prompt_ids]
-        names = tuple(sorted({label for label in labels if label is not None}))
-        number: dict[str | None, int] = {None: _NONE}
-        number |= {name: code for code, name in enumerate(names)}
-        codes = np.array([number[label] for label in labels], dtype=np.int64)
-        if len(names) > 1:
-            listed.append(PromptStrata(suite, by, names, codes))
+        labels = pl.Series([of_prompt.get(prompt_id) for prompt_id in prompt_ids], dtype=pl.String)
+        if labels.drop_nulls().n_unique() > 1:
+            listed.append(PromptStrata(suite, by, labels))
     return listed
 
 
@@ -271,8 +265,10 @@ def compare_strata(
 def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Row) -> Row:
     """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
     inside, other = split_sides(axis, whole["group"], whole["baseline"])
-    values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
-    used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
+    values = quantity.values[axis.rows]
+    # In the order of their names, from 1.
+    codes = strata.labels.gather(axis.rows).rank("dense").fill_null(0).to_numpy()
+    used: Flags = (inside | other) & ~np.isnan(values) & (codes > 0)
     contrast = stratified_difference(
         values[used],
         inside[used],

@@ -32,19 +32,15 @@ class Quantity:
     kind: Literal["share", "mean"]
     values: Floats
     is_primary: bool
-    reasons: tuple[str, ...] = ()
-    """Why texts have no value."""
-    reason: Ints | None = None
-    """For each text the number of its reason, or -1; None where no reasons are known."""
+    reasons: pl.Series | None = None
+    """For each text why it has no value; null where the metric gives no reason."""
 
     def nulls(self, rows: Ints) -> Counter[str]:
         """How many of these texts have no value, by reason."""
         empty = rows[np.isnan(self.values[rows])]
-        if self.reason is None or not self.reasons:
-            return Counter({UNKNOWN: int(empty.size)}) if empty.size else Counter()
-        counts = np.bincount(self.reason[empty] + 1, minlength=len(self.reasons) + 1).tolist()
-        names = (UNKNOWN, *self.reasons)
-        return Counter({name: count for name, count in zip(names, counts, strict=True) if count})
+        if self.reasons is None:
+            return Counter({UNKNOWN: empty.size} if empty.size else {})
+        return Counter(self.reasons.gather(empty).fill_null(UNKNOWN).to_list())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +121,13 @@ def read_quantities(
             columns = ("text_id", "value", "label", "null_reason")
             of_output = of_metric.filter(pl.col("output") == output.name).select(columns)
             aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
-            # For each text the number of its reason, and the names of these.
-            column, labels = aligned["null_reason"], aligned["label"]
-            reasons = tuple(column.drop_nulls().unique().sort().to_list())
-            numbers = column.replace_strict(reasons, range(len(reasons)), default=-1, return_dtype=pl.Int64)
-            reason = numbers.fill_null(-1).to_numpy()
+            reasons, labels = aligned["null_reason"], aligned["label"]
             if output.kind != "label":
                 values = aligned["value"].to_numpy().astype(np.float64)
-                yield Quantity(
-                    spec, output.name, "mean", values, output.name in info.primary, reasons, reason
-                )
+                yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons)
             for label, name in output.shares().items():
                 shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
-                yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
+                yield Quantity(spec, name, "share", shares, name in info.primary, reasons)
 
 
 MOST_GROUPS = 100

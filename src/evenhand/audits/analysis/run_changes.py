@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from operator import attrgetter
 
@@ -182,14 +182,11 @@ class RunComparer:
             rows += [
                 {
                     **name_columns(axis, quantity),
+                    **asdict(spread),
                     "run": name,
-                    "rank": spread.rank,
                     "spread": spread.value,
-                    "low": spread.low,
-                    "high": spread.high,
                     "tied_with": [names[other] for other in spread.tied],
                     "groups": ranking.groups,
-                    "null_reason": spread.null_reason,
                     "exploratory": exploratory,
                 }
                 for name, spread in zip(names, ranking.spreads, strict=True)
@@ -279,7 +276,7 @@ def pair_runs(
         run=kept["run"].cast(pl.Int64).to_numpy(),
         axes=tuple(read_axes(kept["id"].to_list(), prompts, manifest["suites"], baselines)),
         quantities=tuple(
-            replace(item, values=np.concatenate([of[key].values[at] for of, at in parts]), reasons=())
+            replace(item, values=np.concatenate([of[key].values[at] for of, at in parts]), reasons=None)
             for key, item in outputs[0].items()
             if item.metric in metrics
         ),
