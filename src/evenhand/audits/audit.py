@@ -185,7 +185,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         elif spec.model == replay.NAME and isinstance(suite, Suite):
             plain = replay.of_suite(suite)
         else:
-            plain = spec.create_model()
+            plain = registry.create_model(spec.model, spec.options, spec.execution)
         if isinstance(plain, ResolvesSpec):
             # What the model does not know is refused here.
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
@@ -197,7 +197,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
                 expected="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
                 fix="use --preset bold-bert, or name the sampling without a preset",
             )
-        written_by = plain if pool else spec.apply_mitigation(plain)
+        written_by = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
         if settings.options["baseline"] or settings.options["strata"]:
             _check_comparisons(settings, parts)
         defaults = dict.fromkeys(name for part in parts for name in part.suite.info.metrics)

@@ -30,7 +30,7 @@ from evenhand.core.records import ALL, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import stratified_difference
 from evenhand.stats.permutation import cluster_permutation
-from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS
+from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
 
 ALPHA = 0.05
 LEAST, MOST = 2_000, 1_000_000
@@ -78,28 +78,34 @@ def analyse_groups(
         if card.get("distances")
     }
     plain = axes = read_axes(prompt_ids, prompts, suites, options["baseline"])
-    left_out: Sequence[str] = ()
-    supported: list[Row] = []
+    warnings: list[str] = []
     if options["intersections"]:
-        crossed, left_out = cross_axes(plain, {quantity.metric for quantity in quantities})
+        crossed, warnings = cross_axes(plain, {quantity.metric for quantity in quantities})
         axes = [*plain, *crossed]
-    strata = compare_strata(comparer, plain, quantities, find_strata(prompt_ids, prompts, properties))
+    if comparer.test in NOT_CLUSTERED:
+        warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
     comparisons = comparer.comparisons(axes, quantities)
-    if options["check"] != "none" and comparer.test == "cluster":
-        supported = [
-            row
-            for row in comparisons
-            if not row["exploratory"] and row["p_adjusted"] is not None and row["p_adjusted"] <= ALPHA
-        ]
+    supported = [
+        row
+        for row in comparisons
+        if not row["exploratory"] and row["p_adjusted"] is not None and row["p_adjusted"] <= ALPHA
+    ]
+    if supported and options["check"] != "none" and comparer.test == "cluster":
         check_by_permutation(comparer, supported, axes, quantities, options["check"])
+        warnings += describe_unconfirmed(supported)
     pairs = comparer.pairs(plain, quantities) if options["pairs"] else []
     tables = {
         "groups": comparer.groups(axes, quantities),
         "comparisons": pl.DataFrame(comparisons, schema=dict(COMPARISONS)),
         "omnibus": omnibus_table(comparer, axes, quantities),
         "pairs": pl.DataFrame(pairs, schema=dict(COMPARISONS)),
-        **strata,
+        "strata": empty_table("strata"),
+        "strata_groups": empty_table("strata_groups"),
     }
+    if any(properties.values()):
+        strata = find_strata(prompt_ids, prompts, properties)
+        tables |= compare_strata(comparer, plain, quantities, strata)
+        warnings += describe_reversals(tables["strata"])
     if requests:
         tables["distances"] = distance_table(
             comparer.model,
@@ -110,11 +116,7 @@ def analyse_groups(
             seed=comparer.seed,
             level=comparer.level,
         )
-    test = (
-        [f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}"] if comparer.test in NOT_CLUSTERED else []
-    )
-    warnings = (*left_out, *test, *describe_unconfirmed(supported), *describe_reversals(strata["strata"]))
-    return AnalysisResult(tables, warnings, tuple(axes))
+    return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
 
 def check_by_permutation(

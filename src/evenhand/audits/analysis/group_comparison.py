@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, product, starmap
+from itertools import combinations, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -80,16 +80,11 @@ class GapSide(NamedTuple):
         mean = float(values.mean()) if values.size else None
         return cls(values.size, mean, values, axis.clusters[chosen][known])
 
-    @classmethod
-    def of_share(cls, yes: int, n: int) -> GapSide:
-        """The share of texts that have a label, without the texts."""
-        return cls(n, yes / n if n else None)
-
     def merge(self, other: GapSide) -> GapSide:
         """Both sides as one, without clusters."""
         n, values = self.n + other.n, np.concatenate([self.values, other.values])
         if values.size < n:
-            return GapSide.of_share(sum(round(side.n * (side.mean or 0)) for side in (self, other)), n)
+            return GapSide(n, sum(round(side.n * (side.mean or 0)) for side in (self, other)) / n)
         return GapSide(n, float(values.mean()) if n else None, values)
 
 
@@ -251,11 +246,12 @@ class GroupComparer:
                     continue
                 gap = gaps.difference(place, code)
                 if is_share and self.test == "cluster":
-                    yes = counts[code].astype(int)
-                    a, b = starmap(GapSide.of_share, zip(yes.tolist(), sizes[code].tolist(), strict=True))
+                    of_sides = zip(sizes[code].tolist(), counts[code].astype(int).tolist(), strict=True)
+                    a, b = (GapSide(n, yes / n if n else None) for n, yes in of_sides)
                 else:
                     a, b = (GapSide.of(quantity, axis, side) for side in split_sides(axis, group, baseline))
-                    gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
+                    if self.test != "cluster":
+                        gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
                 ratio = gaps.ratio(place, code) if ratios and baseline != ALL else None
                 missing = all_nulls if base is None else nulls[code] + nulls[base]
                 rows.append(self._comparison(axis, group, baseline, quantity, gap, (a, b), ratio, missing))
