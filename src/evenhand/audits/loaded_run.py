@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import polars as pl
-from pydantic import TypeAdapter
 
 from evenhand.audits.analysis.quantities import Quantity, read_quantities
 from evenhand.core.errors import InputError
-from evenhand.core.records import MetricInfo, Prompt
+from evenhand.core.records import MetricInfo, OutputInfo, Prompt
 from evenhand.store.prompt_rows import read_prompt_rows
 from evenhand.store.run import Run
 
@@ -21,7 +20,6 @@ PROBE, EMOTION = "probe", "emotion"
 """The command whose runs hold sentences and the scores of one classifier."""
 FILES = "texts"
 """What the suite of scored files is called where several files are compared."""
-_METRIC_INFO = TypeAdapter(MetricInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +95,11 @@ def check_finished(run: Run) -> None:
 
 def parse_metric_info(card: Mapping[str, Any]) -> MetricInfo:
     """The description of a metric, as a manifest keeps it."""
-    return _METRIC_INFO.validate_python(card)
+    outputs = tuple(OutputInfo(**_known_fields(OutputInfo, output)) for output in card["outputs"])
+    return MetricInfo(**{**_known_fields(MetricInfo, card), "outputs": outputs})
+
+
+def _known_fields(record: type[MetricInfo | OutputInfo], card: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record in a part of a manifest, with tuples where JSON has lists."""
+    known = {field.name: card[field.name] for field in fields(record) if field.name in card}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}

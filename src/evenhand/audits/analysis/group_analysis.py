@@ -107,15 +107,7 @@ def analyse_groups(
         tables |= compare_strata(comparer, plain, quantities, strata)
         warnings += describe_reversals(tables["strata"])
     if requests:
-        tables["distances"] = distance_table(
-            comparer.model,
-            requests,
-            prompt_ids,
-            prompts,
-            quantities,
-            seed=comparer.seed,
-            level=comparer.level,
-        )
+        tables["distances"] = distance_table(comparer, requests, prompt_ids, prompts, quantities)
     return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
 

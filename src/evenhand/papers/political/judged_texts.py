@@ -17,6 +17,7 @@ from evenhand.audits.analysis.base_rate_distances import (
     distance_changes,
     distance_table,
 )
+from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Quantity
 from evenhand.audits.parallel import map_processes
 from evenhand.audits.tradeoff import VANILLA
@@ -75,15 +76,8 @@ def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution)
     # A missing score becomes NaN.
     values = np.array([row[JUDGE].value for row in judge.score(inputs)], dtype=np.float64)
     quantity = Quantity(JUDGE, JUDGE, "mean", values, True)
-    distances = distance_table(
-        str(run.manifest["name"]),
-        _distance_requests(run),
-        ids,
-        prompts,
-        [quantity],
-        seed=seed,
-        level=0.95,
-    )
+    comparer = GroupComparer(str(run.manifest["name"]), seed=seed)
+    distances = distance_table(comparer, _distance_requests(run), ids, prompts, [quantity])
     return distances.select(pl.lit(condition).alias("condition"), pl.all(), pl.lit("full").alias("reads"))
 
 
