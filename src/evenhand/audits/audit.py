@@ -96,17 +96,11 @@ class AuditJob(TextRunJob):
         shards = [
             _select_shards(part, plan_shards(len(part.prompts), tiers), index, of) for part in self.parts
         ]
+        most, retry = self.settings.options["max_failures"], self.options["retry_failed"]
         with run_stage(folder, STAGE) as record:
             keys: list[str] = []
             for part, numbered in zip(self.parts, shards, strict=True):
-                generator = TextGenerator(
-                    self.model,
-                    part.spec,
-                    folder,
-                    cache,
-                    failure_rate=self.settings.options["max_failures"],
-                    retry_failed=self.options["retry_failed"],
-                )
+                generator = TextGenerator(self.model, part.spec, folder, cache, most, retry)
                 part_keys = generator.run(part.prompts, list(numbered.values()), progress)
                 keys += part_keys
                 if self.slice is not None:

@@ -236,14 +236,10 @@ class TextRunJob(ABC):
             generations = folder.run().table("generations")
             by_id = {prompt.id: prompt for prompt in prompts}
             reused = self._score(folder, cache, pool, metrics, generations, by_id, progress)
+            infos = {spec: metric.info for spec, metric in metrics.items()}
+            stage = self.texts_stage
             write_findings(
-                folder,
-                self.settings,
-                {spec: metric.info for spec, metric in metrics.items()},
-                prompts,
-                explaining=metrics,
-                texts_stage=self.texts_stage,
-                progress=progress,
+                folder, self.settings, infos, prompts, metrics=metrics, stage=stage, progress=progress
             )
             seconds = time.perf_counter() - started
             if seconds > 1 and not reused:
@@ -274,16 +270,9 @@ class TextRunJob(ABC):
         with run_stage(folder, STAGE) as record:
             for spec, metric in metrics.items():
                 name = metric.info.name
-                scorer = MetricScorer(
-                    spec,
-                    metric,
-                    folder,
-                    cache,
-                    options["mask"],
-                    options["max_failures"],
-                    {suite: groups[name] for suite, groups in limits.items() if groups.get(name) is not None},
-                    executors.get(spec),
-                )
+                meant = {suite: of[name] for suite, of in limits.items() if of.get(name) is not None}
+                mask, most, executor = options["mask"], options["max_failures"], executors.get(spec)
+                scorer = MetricScorer(spec, metric, folder, cache, mask, most, meant, executor)
                 tally = scorer.run(generations, prompts, progress)
                 of = f"of {tally.items:,} texts"
                 if tally.unmasked:
@@ -314,13 +303,13 @@ def write_findings(
     infos: Mapping[str, MetricInfo],
     prompts: Sequence[Prompt],
     *,
-    explaining: Mapping[str, Metric],
-    texts_stage: str,
+    metrics: Mapping[str, Metric],
+    stage: str,
     progress: Progress,
 ) -> None:
     """Write the tables of the analysis, those that illustrate it, and ``exclusions``.
 
-    ``explaining`` are the metrics that may explain a score; others of the run may be missing.
+    Only ``metrics`` can explain a score; others of the run may be missing. ``stage`` is that of the texts.
     """
     generations, scores = folder.run().table("generations"), folder.run().scan("scores")
     by_id = {prompt.id: prompt for prompt in prompts}
@@ -336,10 +325,10 @@ def write_findings(
         tables = {
             **result.tables,
             "examples": examples,
-            "explanations": explanation_table(explaining, examples, generations, by_id, mask=mask),
+            "explanations": explanation_table(metrics, examples, generations, by_id, mask=mask),
             "distributions": distribution_table(model, axes, infos, quantities),
             "cuts": cut_table(comparer, axes, infos, quantities, result.tables["comparisons"]),
-            "exclusions": exclusion_table(generations, scores, texts_stage=texts_stage),
+            "exclusions": exclusion_table(generations, scores, texts_stage=stage),
         }
         manifest["warnings"] += result.warnings
         record["comparisons"] = tables["comparisons"].height

@@ -352,14 +352,8 @@ def _draw_panel(rows: pl.DataFrame, attribute: str, top: float) -> list[Markup]:
     if known.is_empty():
         return [title, element("text", "Not drawn: bias or perplexity is not known.", x=_LEFT, y=top + 10)]
     bias = pl.concat([known[name].drop_nulls() for name in ("corrected", "low", "high")])
-    plot = Plot(
-        x=_widen(known["perplexity_ngrams"]),
-        y=_widen([0.0, _LEAST, *bias]),
-        width=_WIDTH,
-        height=_HEIGHT,
-        left=_LEFT,
-        top=top,
-    )
+    across, upward = _widen(known["perplexity_ngrams"]), _widen([0.0, _LEAST, *bias])
+    plot = Plot(x=across, y=upward, width=_WIDTH, height=_HEIGHT, left=_LEFT, top=top)
     ends = {"low": f"{plot.x[0]:.1f}", "high": f"{plot.x[1]:.1f}"}
     ends |= {"bottom": f"{plot.y[0]:.3f}", "top": f"{plot.y[1]:.3f}"}
     frame = plot.frame(**ends, across="perplexity (n-grams)", upward="bias beyond chance")

@@ -73,7 +73,7 @@ def cut_table(
     quantities: Sequence[Quantity],
     comparisons: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Each group's share at every cut, and its gap to the baseline it has in ``comparisons``."""
+    """Each group's share at every cut, and its gap to the baseline of its axis."""
     rows: list[Row] = []
     left = MOST_WORK
     parts = FEW_CUTS if sum(len(axis.groups) for axis in axes) > MANY_GROUPS else CUT_GRID

@@ -153,15 +153,10 @@ def _permute(seed: int, row: Row, axis: Axis, quantity: Quantity, bar: float, re
     inside, other = split_sides(axis, row["group"], row["baseline"])
     values = quantity.values[axis.rows]
     used = (inside | other) & ~np.isnan(values)
-    keys = ("suite", "axis", "group", "metric", "output")
-    result = cluster_permutation(
-        values[used],
-        inside[used],
-        axis.clusters[used],
-        rng=make_generator(seed, "check", *(row[key] for key in keys)),
-        is_share=quantity.kind == "share",
-        resamples=resamples,
-    )
+    names = ("suite", "axis", "group", "metric", "output")
+    rng, is_share = make_generator(seed, "check", *(row[name] for name in names)), quantity.kind == "share"
+    rows = (values[used], inside[used], axis.clusters[used])
+    result = cluster_permutation(*rows, rng=rng, is_share=is_share, resamples=resamples)
     row["p_permutation"] = result.p
     if result.p is None or (result.is_exact and 2 / result.arrangements > bar):
         row["check"] = TOO_MANY
@@ -263,14 +258,8 @@ def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: Pro
     # In the order of their names, from 1.
     codes = strata.labels.gather(axis.rows).rank("dense").fill_null(0).to_numpy()
     used: Flags = (inside | other) & ~np.isnan(values) & (codes > 0)
-    contrast = stratified_difference(
-        values[used],
-        inside[used],
-        codes[used],
-        axis.clusters[used],
-        is_share=quantity.kind == "share",
-        level=comparer.level,
-    )
+    rows, is_share = (values[used], inside[used], codes[used], axis.clusters[used]), quantity.kind == "share"
+    contrast = stratified_difference(*rows, is_share=is_share, level=comparer.level)
     gap = rescale_to_all(contrast.adjusted) if whole["baseline"] == ALL else contrast.adjusted
     sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
     return {

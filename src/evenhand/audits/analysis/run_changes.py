@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from operator import attrgetter
 
@@ -134,14 +135,10 @@ class RunComparer:
         known = ~np.isnan(values)
         chosen = [np.flatnonzero(known & (run == number) & rows) for number, rows, _ in cells]
         rows = np.concatenate(chosen)
-        return clustered_contrast(
-            values[rows],
-            np.repeat(np.arange(len(cells)), [part.size for part in chosen]),
-            axis.clusters[rows],
-            weights=[weight for _, _, weight in cells],
-            is_share=quantity.kind == "share",
-            level=self.comparer.level,
-        )
+        cell = np.repeat(np.arange(len(cells)), [part.size for part in chosen])
+        weights, level = [weight for _, _, weight in cells], self.comparer.level
+        test = partial(clustered_contrast, weights=weights, is_share=quantity.kind == "share", level=level)
+        return test(values[rows], cell, axis.clusters[rows])
 
     def _change(self, number: int, axis: Axis, quantity: Quantity, effect: str, contrast: Difference) -> Row:
         run, reference = self.names[number], self.names[0]
@@ -170,14 +167,9 @@ class RunComparer:
         for axis, quantity in product(self.axes, self.quantities):
             values = quantity.values[axis.rows]
             known = ~np.isnan(values)
-            ranking = rank_spreads(
-                values[known],
-                self.run[axis.rows][known],
-                axis.codes[known],
-                axis.clusters[known],
-                n_runs=len(names),
-                level=self.comparer.level,
-            )
+            columns = (values, self.run[axis.rows], axis.codes, axis.clusters)
+            known_rows = (column[known] for column in columns)
+            ranking = rank_spreads(*known_rows, n_runs=len(names), level=self.comparer.level)
             exploratory = axis.is_exploratory(quantity)
             rows += [
                 {
