@@ -244,20 +244,11 @@ def _agreement(part: pl.DataFrame, level: float) -> dict[str, object]:
     rho = spearman(corpus, classifier, ids, rng=rng, level=level)
     same = known["same_direction"].cast(pl.Float64).to_numpy()
     share = cluster_bootstrap_mean(same, ids, rng=rng, resamples=2_000, level=level)
-    return {
-        **names,
-        "rho": rho.value,
-        "rho_low": rho.low,
-        "rho_high": rho.high,
-        "same": int(same.sum()),
-        "n": known.height,
-        "n_clusters": len(set(ids)),
-        "share": share.value,
-        "share_low": share.low,
-        "share_high": share.high,
-        "level": level,
-        "null_reason": rho.null_reason or share.null_reason,
-    }
+    direction = {"rho": rho.value, "rho_low": rho.low, "rho_high": rho.high}
+    agreeing = {"share": share.value, "share_low": share.low, "share_high": share.high, "level": level}
+    counts = {"same": int(same.sum()), "n": known.height, "n_clusters": len(set(ids))}
+    reason = {"null_reason": rho.null_reason or share.null_reason}
+    return {**names, **direction, **agreeing, **counts, **reason}
 
 
 def _group_key(column: str) -> pl.Expr:

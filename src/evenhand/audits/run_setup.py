@@ -165,15 +165,8 @@ def write_manifest(
 ) -> None:
     """Write down what is about to run."""
     config = settings.record()
-    folder.manifest.update(
-        command=command,
-        name=name,
-        config=config,
-        execution=config["execution"],
-        suites=suites,
-        ended=None,
-        warnings=[],
-    )
+    folder.manifest.update(command=command, name=name, config=config, execution=config["execution"])
+    folder.manifest.update(suites=suites, ended=None, warnings=[])
     folder.save_manifest()
 
 

@@ -312,17 +312,10 @@ def tradeoff_markdown(table: pl.DataFrame) -> str:
         interval = escape_markdown(str(row.get("null_reason") or ""))
         if row["low"] is not None:
             interval = f"{_number(row['low'])} to {_number(row['high'])}"
-        cells = (
-            escape_markdown(str(row["attribute"])),
-            escape_markdown(str(row["bias"])),
-            f"{row['strength']:g}",
-            _number(row["corrected"]),
-            interval,
-            _number(row["p"], 3),
-            _number(row["perplexity_ngrams"], 1),
-            _number(row["perplexity_model"], 1),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
+        names = [escape_markdown(str(row[name])) for name in ("attribute", "bias")]
+        bias = [f"{row['strength']:g}", _number(row["corrected"]), interval, _number(row["p"], 3)]
+        costs = [_number(row[f"perplexity_{metric}"], 1) for metric in ("ngrams", "model")]
+        lines.append(f"| {' | '.join(names + bias + costs)} |")
     return "\n".join([*lines, "", NOTES, ""])
 
 
@@ -333,17 +326,10 @@ def tradeoff_svg(table: pl.DataFrame) -> str:
     parts = [element("rect", width="100%", height="100%", fill="#ffffff")]
     for place, attribute in enumerate(attributes):
         parts += _draw_panel(table.filter(attribute=attribute), attribute, _TOP + place * (_HEIGHT + 80))
-    drawing = element(
-        "svg",
-        element("title", "Bias beyond chance against perplexity, by strength"),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {_WIDTH + 140} {len(attributes) * (_HEIGHT + 80)}",
-        role="img",
-        font_family="sans-serif",
-        font_size=11,
-    )
-    return f"{drawing}\n"
+    title = element("title", "Bias beyond chance against perplexity, by strength")
+    view = f"0 0 {_WIDTH + 140} {len(attributes) * (_HEIGHT + 80)}"
+    page = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": view, "role": "img"}
+    return f"{element('svg', title, *parts, **page, font_family='sans-serif', font_size=11)}\n"
 
 
 def _draw_panel(rows: pl.DataFrame, attribute: str, top: float) -> list[Markup]:

@@ -117,18 +117,11 @@ def _rows(
         for axis, of_axis in zip(axes, estimates, strict=True):
             for group, estimate in zip(axis.groups, of_axis[place], strict=True):
                 key = (axis.suite, axis.name, group)
-                yield {
-                    **name_columns(axis, flags[place]),
-                    "model": comparer.model,
-                    "group": group,
-                    "cut": cut,
-                    "own": cut == share.own,
-                    "value": estimate.value,
-                    "value_low": estimate.low,
-                    "value_high": estimate.high,
-                    **{name: of_group.get(key, {}).get(name) for name in GAP_COLUMNS},
-                    "p_adjusted": p_adjusted.get(key) if key in of_group else None,
-                }
+                row = {"model": comparer.model, "group": group, "cut": cut, "own": cut == share.own}
+                row |= {"value": estimate.value, "value_low": estimate.low, "value_high": estimate.high}
+                gap = {name: of_group.get(key, {}).get(name) for name in GAP_COLUMNS}
+                gap["p_adjusted"] = p_adjusted.get(key) if key in of_group else None
+                yield {**name_columns(axis, flags[place]), **row, **gap}
 
 
 BINS = 24
@@ -172,18 +165,9 @@ def distribution_table(
                 if not own.size:
                     continue
                 quantiles = np.quantile(own, list(QUANTILES.values())).tolist()
-                rows.append(
-                    {
-                        **name_columns(axis, quantity),
-                        "model": model,
-                        "group": group,
-                        "low": bins.low,
-                        "high": bins.high,
-                        "counts": bins.counts(own),
-                        "n": int(own.size),
-                        **dict(zip(QUANTILES, quantiles, strict=True)),
-                    }
-                )
+                row = name_columns(axis, quantity) | {"model": model, "group": group, "n": own.size}
+                row |= {"low": bins.low, "high": bins.high, "counts": bins.counts(own)}
+                rows.append(row | dict(zip(QUANTILES, quantiles, strict=True)))
     return pl.DataFrame(rows, schema=dict(DISTRIBUTIONS))
 
 

@@ -354,15 +354,10 @@ def omnibus_table(
         test = _chi_square if is_chi else clustered_omnibus
         exploratory = axis.is_exploratory(quantity)
         role = "exploratory omnibus" if exploratory else "omnibus"
-        rows.append(
-            {
-                **name_columns(axis, quantity),
-                "model": comparer.model,
-                "exploratory": exploratory,
-                "family": f"{axis.suite} / {comparer.model} / {role}",
-                **asdict(test(values[known], axis.codes[known], axis.clusters[known])),
-            }
-        )
+        family = f"{axis.suite} / {comparer.model} / {role}"
+        row = {"model": comparer.model, "exploratory": exploratory, "family": family}
+        row |= asdict(test(values[known], axis.codes[known], axis.clusters[known]))
+        rows.append(row | name_columns(axis, quantity))
     return pl.DataFrame(correct_rows(rows, comparer.correction), schema=dict(OMNIBUS))
 
 
@@ -374,14 +369,6 @@ def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> 
     result = chi_square(counts)
     n_clusters, n_groups = np.unique(clusters).size, int(np.count_nonzero(counts.sum(axis=1)))
     method = result.method if result.warning is None else f"{result.method}; {result.warning}"
-    return Omnibus(
-        statistic=result.statistic,
-        df_between=result.df,
-        p=result.p,
-        n=result.n,
-        n_clusters=n_clusters,
-        n_groups=n_groups,
-        groups_left_out=0,
-        method=method,
-        null_reason=result.null_reason,
-    )
+    sizes = {"n": result.n, "n_clusters": n_clusters, "n_groups": n_groups, "groups_left_out": 0}
+    test: dict[str, Any] = {"statistic": result.statistic, "df_between": result.df, "p": result.p, **sizes}
+    return Omnibus(**test, method=method, null_reason=result.null_reason)

@@ -113,19 +113,11 @@ class RunComparer:
             ends = (contrast.estimate, contrast.high, contrast.low)
             estimate, low, high = (None if end is None else -end for end in ends)
             wider = replace(contrast, estimate=estimate, low=low, high=high)
-        return self._change(number, axis, quantity, "gap", contrast) | {
-            "group": new["group"],
-            "baseline": new["baseline"],
-            "run_value": new["estimate"],
-            "reference_value": old["estimate"],
-            "run_low": new["low"],
-            "run_high": new["high"],
-            "n": new["n"] + new["n_baseline"],
-            "n_reference": old["n"] + old["n_baseline"],
-            "widens": wider.estimate,
-            "widens_low": wider.low,
-            "widens_high": wider.high,
-        }
+        known = {"group": new["group"], "baseline": new["baseline"], "reference_value": old["estimate"]}
+        known |= {"run_value": new["estimate"], "run_low": new["low"], "run_high": new["high"]}
+        known |= {"widens": wider.estimate, "widens_low": wider.low, "widens_high": wider.high}
+        known |= {"n": new["n"] + new["n_baseline"], "n_reference": old["n"] + old["n_baseline"]}
+        return self._change(number, axis, quantity, "gap", contrast) | known
 
     def _contrast(
         self, axis: Axis, quantity: Quantity, cells: Sequence[tuple[int, Flags, float]]
