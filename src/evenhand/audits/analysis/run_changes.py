@@ -70,12 +70,8 @@ class RunComparer:
 
         ``run_low`` and ``run_high`` are the interval of the run's gap, and no columns of the table.
         """
-        rows = [
-            row
-            for number in range(1, len(self.names))
-            for axis in self.axes
-            for row in self._compare_axis(number, axis)
-        ]
+        others = product(range(1, len(self.names)), self.axes)
+        rows = [row for number, axis in others for row in self._compare_axis(number, axis)]
         return correct_rows(rows, self.comparer.correction)
 
     def _rows_of_run(self, axis: Axis, number: int) -> Axis:
@@ -185,15 +181,10 @@ class RunComparer:
                     narrower[winner, loser] += 1
                 else:
                     tied[[gap.a, gap.b]] += 1
-        standings = {
-            "run": list(names),
-            # A run is behind those that beat it more often than it beats them.
-            "rank": 1 + (narrower < narrower.T).sum(axis=1),
-            "narrower": narrower.sum(axis=1),
-            "wider": narrower.sum(axis=0),
-            "tied": tied,
-            "null": null,
-        }
+        # A run is behind those that beat it more often than it beats them.
+        standings = {"run": list(names), "rank": 1 + (narrower < narrower.T).sum(axis=1)}
+        standings |= {"narrower": narrower.sum(axis=1), "wider": narrower.sum(axis=0)}
+        standings |= {"tied": tied, "null": null}
         ranked = pl.DataFrame(standings, schema=dict(STANDINGS)).sort("rank", maintain_order=True)
         return pl.DataFrame(rows, schema=dict(LEADERBOARD)), ranked
 
