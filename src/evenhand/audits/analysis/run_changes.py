@@ -51,14 +51,15 @@ class RunComparer:
     def tables(self) -> dict[str, pl.DataFrame]:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
         leaderboard, standings = self._rank_runs()
-        parts = [
-            (replace(self.comparer, model=name), [self._rows_of_run(axis, run) for axis in self.axes])
-            for run, name in enumerate(self.names)
+        comparers = [replace(self.comparer, model=name) for name in self.names]
+        axes = [
+            [axis.select(self.run[axis.rows] == run) for axis in self.axes] for run in range(len(self.names))
         ]
+        parts = list(zip(comparers, axes, strict=True))
         # The gaps of each run are families of their own.
-        gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, self.quantities)]
+        gaps = [gap for comparer, own in parts for gap in comparer.comparisons(own, self.quantities)]
         return {
-            "groups": pl.concat([comparer.groups(axes, self.quantities) for comparer, axes in parts]),
+            "groups": pl.concat([comparer.groups(own, self.quantities) for comparer, own in parts]),
             "comparisons": pl.DataFrame(gaps, schema=dict(COMPARISONS)),
             "changes": pl.DataFrame(self.list_changes(), schema=dict(CHANGES)),
             "leaderboard": leaderboard,
@@ -74,12 +75,8 @@ class RunComparer:
         rows = [row for number, axis in others for row in self._compare_axis(number, axis)]
         return correct_rows(rows, self.comparer.correction)
 
-    def _rows_of_run(self, axis: Axis, number: int) -> Axis:
-        """The rows of an axis that one run wrote."""
-        return axis.select(self.run[axis.rows] == number)
-
     def _compare_axis(self, number: int, axis: Axis) -> Iterator[Row]:
-        parts = [self._rows_of_run(axis, run) for run in (number, 0)]
+        parts = [axis.select(self.run[axis.rows] == run) for run in (number, 0)]
         gaps = [self.comparer.compare_outputs(part, self.quantities) for part in parts]
         for quantity, new, old in zip(self.quantities, *gaps, strict=True):
             for both in zip(new, old, strict=True):
