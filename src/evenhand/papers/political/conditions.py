@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from evenhand.audits.debias import MODES
-from evenhand.audits.mitigation_sweep import VANILLA, SweepCondition
+from evenhand.audits.tradeoff import VANILLA, SweepCondition
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
 from evenhand.core.registry import Option

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.spatial.distance import cdist
 
-from evenhand.audits.mitigation_sweep import VANILLA
+from evenhand.audits.tradeoff import VANILLA
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress

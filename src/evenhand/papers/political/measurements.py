@@ -17,11 +17,12 @@ from evenhand.audits.analysis.base_rate_distances import (
     distance_changes,
     distance_table,
 )
+from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Quantity
 from evenhand.audits.compare import prepare as prepare_comparison
 from evenhand.audits.debias import MODES
-from evenhand.audits.mitigation_sweep import VANILLA, MitigationSweep, SweepCondition, join_distances
 from evenhand.audits.parallel import map_processes
+from evenhand.audits.tradeoff import VANILLA, MitigationSweep, SweepCondition, join_distances
 from evenhand.core import registry
 from evenhand.core.files import safe_file_name
 from evenhand.core.protocols import Metric, Progress
@@ -84,7 +85,7 @@ def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution)
     values = np.array([row[JUDGE].value for row in judge.score(inputs)], dtype=np.float64)
     quantity = Quantity(JUDGE, JUDGE, "mean", values, True)
     name, requests = str(run.manifest["name"]), _distance_requests(run)
-    distances = distance_table(name, requests, ids, prompts, [quantity], seed=seed, level=0.95)
+    distances = distance_table(GroupComparer(name, seed=seed), requests, ids, prompts, [quantity])
     return distances.select(pl.lit(condition).alias("condition"), pl.all(), pl.lit("full").alias("reads"))
 
 
@@ -115,7 +116,7 @@ def measure_sweep(
     paths = [(name, run.path) for name, run in runs.items()]
     measured = map_processes(measure, paths, jobs=request.jobs, progress=progress, label="changes")
     changes, full = (pl.concat(parts) for parts in zip(*measured, strict=True))
-    costs = sweep.compute_costs(runs, folder, source.spec, progress)
+    costs = sweep.compute_costs(runs, folder, progress)
     schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
     speeds = [pl.DataFrame(schema=schema)]
     for condition in source.conditions.values() if "table_5" in exhibits else ():

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.audits.mitigation_sweep import (
+from evenhand.audits.options import STRENGTHS
+from evenhand.audits.tradeoff import (
     METRICS,
     SUITES,
     TRAINING,
     VANILLA,
     MitigationSweep,
     SweepCondition,
+    sweep_conditions,
+    tradeoff_curve,
 )
-from evenhand.audits.options import STRENGTHS
-from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig

@@ -14,7 +14,7 @@ from typing import Any, Final
 import polars as pl
 
 from evenhand.annotate.label_set import read_label_set
-from evenhand.audits.mitigation_sweep import TRAINING, VANILLA
+from evenhand.audits.tradeoff import TRAINING, VANILLA
 from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE, OptionValue
 from evenhand.papers.replication_pages import Exhibit, build_table, estimate_cells
