@@ -214,12 +214,11 @@ def read_ratings(
             expected="one text per item",
             fix="name the column that distinguishes texts with --item",
         )
-    if "is_check" in table.columns:
-        table = table.with_columns(pl.col("is_check").cast(pl.String) == "true")
-    rows = table.select(
-        pl.col(name).cast(kind) if name in table.columns else pl.lit(None, kind).alias(name)
+    is_check = pl.col("is_check").cast(pl.String) if "is_check" in table.columns else pl.lit("")
+    rows = table.with_columns(is_check=is_check.eq_missing("true")).select(
+        pl.col(name).cast(kind) if name in (*table.columns, "is_check") else pl.lit(None, kind).alias(name)
         for name, kind in ROWS.items()
-    ).with_columns(pl.col("is_check").fill_null(value=False))
+    )
     stem = Path(path.name.removesuffix(".gz")).stem
     return LabelSet(stem, path, rows, questions, file_digest(path), tuple(notes))
 
