@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
-from evenhand.annotate.options import AgreementOptions, ConsensusMethod, MethodRatingOptions
+from evenhand.annotate.options import AgreementOptions, MethodRatingOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob, finish_run
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -103,7 +103,7 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Prepared
 class ConsensusRule:
     """How several labels of a text become one."""
 
-    method: ConsensusMethod = "majority"
+    method: str = "majority"
     agreement: float = 0.5
     """Minimum share of ratings, or probability, of a label; a majority always needs more than half."""
     least: int = 1

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from evenhand.annotate.agreement import ConsensusRule
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set
-from evenhand.annotate.options import ConsensusMethod
 from evenhand.annotate.validate import aggregate_texts
 from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
@@ -273,7 +272,7 @@ def resolve_training_data(
     task: str,
     data: tuple[Path, ...],
     study: Path | str | None,
-    consensus: ConsensusMethod | None,
+    consensus: str | None,
     agreement: float | None,
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The training tables, given directly or from a study, and the plan's lines about the study."""
