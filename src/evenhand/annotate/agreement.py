@@ -216,8 +216,7 @@ def check_overlap(labels: LabelSet) -> None:
     """Raise an error if no two people rated the same text."""
     rows = labels.rows.filter(~pl.col("is_check"))
     people = rows["annotator"].n_unique()
-    most = rows.group_by("item_id", "question").len()["len"].max()
-    if people < 2 or not isinstance(most, int) or most < 2:
+    if people < 2 or not rows.select("item_id", "question").is_duplicated().any():
         raise InputError(
             f"{labels.source} has "
             + (f"{people} annotator" if people < 2 else "no text that two people rated"),
@@ -245,9 +244,9 @@ def _question_tables(
         own = {"dissents": counts[person.annotator], "checks_passed": passed, "checks_met": met}
         unknown = {} if skill else {"skill_null": "not asked for"}
         annotators.append(flatten_estimates({**person._asdict(), "skill": skill, **own, **unknown}))
-    overall = list(_statistics("all", ratings, question, places, how))
+    overall = list(_statistics("all", ratings, question, how))
     if (ordered := _ordered_only(ratings, question)) is not None:
-        overall += _statistics("ordered", ordered, question, places, how)
+        overall += _statistics("ordered", ordered, question, how)
     return {
         "agreement": overall,
         "annotators": annotators,
@@ -269,18 +268,14 @@ def _question_tables(
 
 
 def _statistics(
-    categories: str,
-    ratings: RatingCodes,
-    question: LabelScale,
-    places: Sequence[float | None] | None,
-    how: ResamplingOptions,
+    categories: str, ratings: RatingCodes, question: LabelScale, how: ResamplingOptions
 ) -> Iterator[Row]:
-    items, labels = ratings.of_item, ratings.of_label
+    items, labels, places = ratings.of_item, ratings.of_label, tuple(question.places.values())
     estimates = {
         "fleiss_kappa": fleiss_kappa(items, labels, **how),
         "alpha_nominal": krippendorff_alpha(items, labels, scale="nominal", **how),
     }
-    if places is not None:
+    if question.is_ordered:
         at = np.array([np.nan if place is None else place for place in places])[labels]
         known = np.isfinite(at)
         estimates["alpha_ordinal"] = krippendorff_alpha(items[known], at[known], scale="ordinal", **how)
