@@ -105,12 +105,12 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     """
     # Imported here: files can be read without the extra `annotate`.
     require_library("sqlalchemy", "an annotation study")
-    from evenhand.annotate.database import Database, LatestAnswer, has_labels, latest_answers
+    from evenhand.annotate.database import Database, LatestAnswer, has_labels
 
     rows: list[LatestAnswer] = []
     if has_labels(study, url):
         with Database(study, url) as db:
-            rows = latest_answers(db)
+            rows = db.latest_answers()
     columns = {**dict.fromkeys(LatestAnswer._fields, pl.String()), "at": pl.Datetime("us")}
     table = pl.DataFrame(rows, schema=columns, orient="row")
     listed = [(one.name, label, code) for one in study.questions for label, code in one.codes.items()]
