@@ -398,7 +398,7 @@ def test_a_trusted_proxy_says_where_strangers_come_from(study: Study) -> None:
 def _guard(clock: Callable[[], float], *links: str) -> RequestGuard:
     """A guard before an app that answers everything; a link is its own digest."""
     known = Links(lambda: frozenset(links), str, lambda: 0.0)
-    return RequestGuard(PlainTextResponse("here"), secure=False, links=known, cookie="evenhand", clock=clock)
+    return RequestGuard(PlainTextResponse("here"), links=known, cookie="evenhand", clock=clock)
 
 
 def test_texts_are_shown_and_never_run(tmp_path: Path) -> None:

@@ -161,11 +161,6 @@ class WorkPage(NamedTuple):
     total: int
     """Items answered, currently assigned, or still available to this person."""
 
-    @property
-    def percent(self) -> int:
-        """The person's progress in whole percent."""
-        return 100 * self.answered // self.total if self.total else 100
-
 
 class CompletionState(NamedTuple):
     """What the final page shows when there is nothing left to do."""

@@ -128,7 +128,7 @@ class LatestAnswer(NamedTuple):
 
 
 class Database:
-    """A study's answers in its own SQLite file or in a given database.
+    """A study's people and answers, in its own SQLite file or in a given database.
 
     Work is retried while the database is locked or unreachable, so it must be idempotent: a commit whose
     acknowledgement was lost is repeated. After ``patience`` seconds a `DatabaseError` is raised.

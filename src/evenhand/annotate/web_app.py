@@ -101,13 +101,12 @@ class RequestGuard:
         self,
         app: ASGIApp,
         *,
-        secure: bool,
         links: Links,
         cookie: str,
+        headers: Mapping[str, str] = HEADERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.app, self.secure = app, secure
-        self.links, self.cookie = links, cookie
+        self.app, self.links, self.cookie, self.headers = app, links, cookie, headers
         self.people, self.strangers = (RateLimiter(RATE, BURST, clock) for _ in range(2))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,10 +135,8 @@ class RequestGuard:
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
+                headers.update(self.headers)
                 headers.setdefault("Cache-Control", "no-store")
-                if self.secure:
-                    headers["Strict-Transport-Security"] = "max-age=31536000"
             await send(message)
 
         return headed
@@ -381,6 +378,7 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     """
     app = AnnotationApp(db, base=base)
     links = Links(lambda: frozenset(db.read_links().values()), db.token_digest)
+    secure = {"Strict-Transport-Security": "max-age=31536000"} if app.secure else {}
     named = [urlsplit(base).hostname or ""] if base else []
     hosts = [*LOCAL, host, *named] if named else ["*"]
     if host in (*LOCAL, "::1"):
@@ -395,7 +393,7 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
             Route("/static/{name}", app.static_file),
         ],
         middleware=[
-            Middleware(RequestGuard, secure=app.secure, links=links, cookie=app.cookie),
+            Middleware(RequestGuard, links=links, cookie=app.cookie, headers=HEADERS | secure),
             Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
         ],
         exception_handlers=dict.fromkeys(refused, app.respond_with_error),
