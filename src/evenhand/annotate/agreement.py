@@ -93,7 +93,6 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Prepared
         label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level},
         compute,
         title=f"agreement of {labels.name}",
-        name=labels.name,
         command=f"evenhand annotate agreement {source}",
         lines=(f"label    {rule.describe()}",),
     )
@@ -136,17 +135,17 @@ def label_job(  # noqa: PLR0913 (the parts of a run)
     compute: Callable[[RunFolder, Progress], None],
     *,
     title: str,
-    name: str,
     command: str,
     lines: Sequence[str],
+    name: str = "",
     finish: Callable[[Run], object] | None = None,
 ) -> PreparedJob[Run]:
     """A run over human labels, of which ``compute`` writes the tables; ``finish`` gets the finished run.
 
-    ``name`` is part of the default folder, ``command`` the command to record if the options have none, and
-    ``lines`` those of the plan after the questions.
+    ``command`` is the command to record if the options have none, ``lines`` are those of the plan after the
+    questions, and ``name`` is part of the default folder, by default that of the labels.
     """
-    path = Path(options["out"] or default_folder(str(identity["command"]), name, identity))
+    path = Path(options["out"] or default_folder(str(identity["command"]), name or labels.name, identity))
 
     def work(progress: Progress) -> Run:
         with RunFolder(path, identity=identity, fresh=options["fresh"]) as folder:
@@ -192,12 +191,11 @@ def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
 
 def flatten_estimates(fields: Mapping[str, object]) -> Row:
     """A row of these fields; each estimate becomes four columns that begin with its name."""
-    row: Row = {}
+    row: Row = dict(fields)
     for name, value in fields.items():
-        row[name] = value
         if isinstance(value, Estimate):
-            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-            row[f"{name}_null"] = value.null_reason
+            ends = {f"{name}_low": value.low, f"{name}_high": value.high}
+            row |= {name: value.value, **ends, f"{name}_null": value.null_reason}
     return row
 
 
@@ -357,7 +355,6 @@ def prepare_ratings(source: Path | str, **options: Unpack[MethodRatingOptions]) 
         label_identity(RATINGS, labels, ConsensusRule()) | {"baseline": baseline, "level": level},
         compute,
         title=f"ratings of {labels.name}",
-        name=labels.name,
         command=f"evenhand annotate ratings {source}",
         lines=(f"methods  {', '.join(methods)}; against {baseline}",),
     )

@@ -351,11 +351,6 @@ class Database:
             time.sleep(pause)
 
 
-def has_labels(study: Study, url: str | None = None) -> bool:
-    """Whether there can be answers: a database is given, or the study's own file exists."""
-    return bool(url or os.environ.get(VARIABLE)) or study.labels_file.is_file()
-
-
 def _engine(study: Study, given: str | None) -> Engine:
     if not given:
         return _sqlite(study.labels_file)

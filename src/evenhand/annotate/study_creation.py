@@ -281,24 +281,20 @@ def _read_file(
     check_layout(table, columns, path)
     read = read_texts(table, columns, path.name)
     methods = table[method].to_list() if method else [name] * table.height
-    scores = (
-        [(number, None) for number in _read_numbers(table[score], path)] if score else [None] * table.height
-    )
+    scores: list[tuple[float | None, str | None] | None] = [None] * table.height
+    if score:
+        numbers = table[score].cast(pl.Float64(), strict=False)
+        bad = table[score].filter(numbers.is_null() & table[score].is_not_null())
+        if bad.len():
+            raise InputError(
+                f"{path} has {bad[0]!r} in the column {score!r} (--score)",
+                expected="numbers or empty cells",
+                fix="name a column of numbers",
+            )
+        scores = [(number, None) for number in numbers]
     for row, how, scored in zip(read.rows, methods, scores, strict=True):
         text = row["text"] if isinstance(row["text"], str) else ""
         yield str(row["id"]), read.prompts[str(row["prompt_id"])], text, how or "", scored
-
-
-def _read_numbers(column: pl.Series, path: Path) -> list[float | None]:
-    numbers = column.cast(pl.Float64(), strict=False)
-    bad = column.filter(numbers.is_null() & column.is_not_null())
-    if bad.len():
-        raise InputError(
-            f"{path} has {bad[0]!r} in the column {column.name!r} (--score)",
-            expected="numbers or empty cells",
-            fix="name a column of numbers",
-        )
-    return numbers.to_list()
 
 
 def _render(prompt: Prompt, text: str, mask: MaskChoice) -> Text:
