@@ -213,7 +213,8 @@ class Database:
         """The digest of each annotator's link, in the order of invitation."""
         has_link, pair = people.c.token.is_not(None), (people.c.annotator, people.c.token)
         query = sa.select(*pair).where(self.own(people), has_link).order_by(people.c.number)
-        return self.read(lambda connection: dict(connection.execute(query).tuples().all()))
+        rows = self.read(lambda connection: connection.execute(query).all())
+        return {str(who): str(token) for who, token in rows}
 
     def erase_person(self, annotator: str, *, answers_too: bool = False) -> str:
         """Unlink a person from their answers, and return the new id of the answers.
