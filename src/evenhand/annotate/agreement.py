@@ -103,6 +103,7 @@ class ConsensusRule:
     """How several labels of a text become one."""
 
     method: str = "majority"
+    """``majority`` or ``dawid-skene``."""
     agreement: float = 0.5
     """Minimum share of ratings, or probability, of a label; a majority always needs more than half."""
     least: int = 1
@@ -149,13 +150,8 @@ def label_job(  # noqa: PLR0913 (the parts of a run)
 
     def work(progress: Progress) -> Run:
         with RunFolder(path, identity=identity, fresh=options["fresh"]) as folder:
-            folder.manifest.update(
-                command=options["command"] or command,
-                name=labels.name,
-                execution={},
-                warnings=list(labels.notes),
-                ended=None,
-            )
+            about = {"command": options["command"] or command, "name": labels.name, "execution": {}}
+            folder.manifest.update(about, warnings=list(labels.notes), ended=None)
             compute(folder, progress)
             run = finish_run(folder, ("html", "json", "md"))
         if finish:
