@@ -189,6 +189,11 @@ def estimate_cells(name: str, estimate: Estimate | Difference, *, scale: float =
     return {key: None if number is None else number * scale for key, number in numbers.items()}
 
 
+def estimate_columns(name: str, value: str = "estimate") -> list[pl.Expr]:
+    """An estimate and its interval as ``name``, ``name_low`` and ``name_high``."""
+    return [pl.col(value).alias(name), *(pl.col(end).alias(f"{name}_{end}") for end in ("low", "high"))]
+
+
 def merge_estimate_columns(
     frame: pl.DataFrame, decimals: int
 ) -> tuple[list[str], list[list[tuple[str, str]]]]:

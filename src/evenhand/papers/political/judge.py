@@ -22,7 +22,7 @@ from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Execution, Text
 from evenhand.core.regular_files import read_text
 from evenhand.core.seeds import make_generator
-from evenhand.papers.political.measurements import JUDGE
+from evenhand.papers.political.conditions import JUDGE
 from evenhand.papers.replicate import ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, estimate_cells
 from evenhand.papers.svg_figures import open_canvas, to_svg

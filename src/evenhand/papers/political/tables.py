@@ -17,7 +17,7 @@ from evenhand.annotate.label_set import read_label_set
 from evenhand.audits.mitigation_sweep import TRAINING, VANILLA
 from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE, OptionValue
-from evenhand.papers.replication_pages import Exhibit, build_table, estimate_cells
+from evenhand.papers.replication_pages import Exhibit, build_table, estimate_cells, estimate_columns
 from evenhand.report.wording import MINUS
 from evenhand.stats.base_rates import OVERALL
 from evenhand.stats.hypothesis_tests import compare_methods
@@ -223,11 +223,6 @@ def average_columns(value: str, name: str = "") -> list[pl.Expr]:
 def select_overall(biases: pl.DataFrame) -> pl.DataFrame:
     """The overall bias of each attribute, from continuations."""
     return biases.filter(option=OVERALL, reads="continuation")
-
-
-def estimate_columns(name: str, value: str = "estimate") -> list[pl.Expr]:
-    """An estimate and its interval as ``name``, ``name_low`` and ``name_high``."""
-    return [pl.col(value).alias(name), *(pl.col(end).alias(f"{name}_{end}") for end in ("low", "high"))]
 
 
 def describe_findings(table_5: Exhibit | None, sources: Sequence[str]) -> tuple[str, ...]:

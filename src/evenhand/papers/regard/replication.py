@@ -144,10 +144,11 @@ class RegardReplication:
             origins = find_origins(pairs, suite)
             texts.append(read_annotated_texts(published, suite, origins))
             for metric in METRICS:
-                texts_of, ambiguous, unmatched = count_unplaced(published, origins, metric).values()
+                counts = count_unplaced(published, origins, metric)
                 notes.append(
-                    f"Annotated texts, {metric}: {texts_of}, of which {ambiguous} are samples of several "
-                    f"demographics and {unmatched} of none; neither are in the bars."
+                    f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are "
+                    f"samples of several demographics and {counts['unmatched']} of none; neither are in the "
+                    "bars."
                 )
         all_texts = pl.concat(texts)
         yield figure_2(all_texts, notes)
