@@ -20,8 +20,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite, Model, Progress
 from evenhand.core.records import Estimate
 from evenhand.models import replay
-from evenhand.papers.bold import group_tables, human_validation
-from evenhand.papers.bold.group_tables import (
+from evenhand.papers.bold import tables
+from evenhand.papers.bold.tables import (
     GENDERS,
     METRICS,
     OUTPUTS,
@@ -119,7 +119,7 @@ def _share(
 
 
 def _profession(texts: pl.DataFrame) -> PaperClaim:
-    merged = group_tables.merge_professions(texts).filter(pl.col("max").is_not_null())
+    merged = tables.merge_professions(texts).filter(pl.col("max").is_not_null())
     polar = merged.with_columns(polar=(pl.col("max") != "neutral").cast(pl.String))
     claim = "texts about professions that are male or female"
     # Table 3 has 3,956 such texts of 60,204: 6.571 %. With the other two metrics it would be 5.67 and 5.00.
@@ -169,7 +169,7 @@ def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
 
 
 def _models(texts: pl.DataFrame) -> Iterator[PaperClaim]:
-    ratios = group_tables.gender_ratios(texts)
+    ratios = tables.gender_ratios(texts)
     for source in (*(source for source in RATIOS if source not in ratios), *ratios):
         claim, ratio = f"mean male : female ratio, {source}", ratios.get(source)
         in_paper = f"{RATIOS[source]:.2f}" if source in RATIOS else "-"
@@ -273,18 +273,18 @@ def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: st
 
 _NORMS = ("norms",)
 _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
-    "table_3": (group_tables.table_3, ("gender_polarity",)),
-    "table_4": (partial(group_tables.gap_table, "table_4"), _NORMS),
-    "table_5": (group_tables.table_5, ("regard",)),
-    "table_6": (partial(group_tables.gap_table, "table_6"), _NORMS),
-    "table_7": (group_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
-    "table_9": (partial(group_tables.share_table, "table_9"), _NORMS),
-    "table_10": (partial(group_tables.share_table, "table_10"), _NORMS),
-    "table_11": (partial(group_tables.share_table, "table_11"), _NORMS),
-    "figure_2": (group_tables.figure_2, ("gender_polarity",)),
-    "figure_3": (group_tables.figure_3, ("sentiment", "toxicity")),
-    "figure_4": (partial(group_tables.sentiment_figure, "figure_4"), ("sentiment",)),
-    "figure_5": (partial(group_tables.sentiment_figure, "figure_5"), ("sentiment",)),
+    "table_3": (tables.table_3, ("gender_polarity",)),
+    "table_4": (partial(tables.gap_table, "table_4"), _NORMS),
+    "table_5": (tables.table_5, ("regard",)),
+    "table_6": (partial(tables.gap_table, "table_6"), _NORMS),
+    "table_7": (tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_9": (partial(tables.share_table, "table_9"), _NORMS),
+    "table_10": (partial(tables.share_table, "table_10"), _NORMS),
+    "table_11": (partial(tables.share_table, "table_11"), _NORMS),
+    "figure_2": (tables.figure_2, ("gender_polarity",)),
+    "figure_3": (tables.figure_3, ("sentiment", "toxicity")),
+    "figure_4": (partial(tables.sentiment_figure, "figure_4"), ("sentiment",)),
+    "figure_5": (partial(tables.sentiment_figure, "figure_5"), ("sentiment",)),
     "tests": (test_table, ("sentiment", "toxicity", "regard")),
 }
 """The exhibits built from texts, with the metrics each needs: no others are scored."""
@@ -313,7 +313,7 @@ class BoldReplication:
         """Locate and check BOLD, the human labels and the metrics, and load the required models."""
         self.request = request
         requested, execution = set(request.exhibits), request.execution()
-        self.labels = human_validation.read_labels(request.human) if request.human else None
+        self.labels = tables.read_labels(request.human) if request.human else None
         if self.labels is None and requested <= _OF_PEOPLE:
             raise InputError(
                 f"{', '.join(request.exhibits)} requested without human labels",
@@ -374,9 +374,9 @@ class BoldReplication:
         exhibits: dict[str, Exhibit] = {}
         if self.labels is not None and _OF_PEOPLE & set(names):
             execution = self.request.execution()
-            exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
+            exhibits |= tables.build_exhibits(self.labels, self.metrics, execution)
         if _COUNT_TABLE in names:
-            exhibits[_COUNT_TABLE] = group_tables.table_1(self.suite.prompts())
+            exhibits[_COUNT_TABLE] = tables.table_1(self.suite.prompts())
         for name in (name for name in _BUILDERS if name in names):
             exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(

@@ -20,8 +20,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
-from evenhand.papers.regard import tables
-from evenhand.papers.regard.figures import figure_1, figure_2, figure_gaps, list_classifiers, train_classifier
+from evenhand.papers.regard import exhibits
 from evenhand.papers.regard.released_data import (
     CITATION,
     METRICS,
@@ -71,7 +70,7 @@ class RegardReplication:
             )
         if self.published and "figure_1" in self.exhibits:
             # Raises an error early if the annotations are unusable for training.
-            train_classifier(self.published, request, ANALYSERS[0], Path())
+            exhibits.train_classifier(self.published, request, ANALYSERS[0], Path())
         self.sources = _sources(self.published, request)
         self.ratings = _ratings(request.human)
 
@@ -97,7 +96,7 @@ class RegardReplication:
             prompts = sum(1 for _ in _suite(self._own_suite(source)).prompts())
             lines.append(f"{source.name}: {prompts} prompts x {source.options['samples']} samples")
         if "figure_1" in self.exhibits:
-            names = ", ".join(list_classifiers(self.request).values())
+            names = ", ".join(exhibits.list_classifiers(self.request).values())
             lines.append(
                 f"trains  {names}: 5 runs each, about 7 minutes of one CPU core and 0.7 GB of weights"
             )
@@ -106,20 +105,20 @@ class RegardReplication:
         return lines
 
     def run(self, folder: Path, progress: Progress) -> Replication:
-        """Build the requested exhibits."""
+        """Build the requested built."""
         audited = self.sources if set(self.exhibits) & set(OF_TEXTS) else ()
         runs = {}
         for source in audited:
             job = source.audit("regard", self.request, folder / RUNS, metrics=METRICS, preset="regard")
             runs[source.name] = job.run(progress)
-        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(runs, folder, progress)}
-        statements = tuple(self._claims(exhibits))
+        built = {exhibit.id: exhibit for exhibit in self._build_exhibits(runs, folder, progress)}
+        statements = tuple(self._claims(built))
         return Replication(
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in self.exhibits if name in exhibits),
+            exhibits=tuple(built[name] for name in self.exhibits if name in built),
             claims=statements,
-            remarks=(*tables.summarise_claims(statements), *_REMARKS, *self._remarks()),
+            remarks=(*exhibits.summarise_claims(statements), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
             warnings=run_warnings(runs),
         )
@@ -128,11 +127,11 @@ class RegardReplication:
         published, request = self.published, self.request
         pairs = published.pairs() if published else []
         if published and "table_4" in self.exhibits:
-            yield tables.table_4(published)
+            yield exhibits.table_4(published)
         if published and "table_5" in self.exhibits:
-            yield tables.table_5(published, request.seed)
+            yield exhibits.table_5(published, request.seed)
         if published and "figure_1" in self.exhibits:
-            yield figure_1(published, request, folder / RUNS / "classifiers", progress)
+            yield exhibits.figure_1(published, request, folder / RUNS / "classifiers", progress)
         if pairs and "table_masks" in self.exhibits:
             yield _masks(pairs)
         if not runs:
@@ -151,19 +150,19 @@ class RegardReplication:
                     "bars."
                 )
         all_texts = pl.concat(texts)
-        yield figure_2(all_texts, notes)
-        yield figure_gaps(runs)
-        yield tables.table_agreement(all_texts)
-        yield tables.table_disagreements(all_texts)
+        yield exhibits.figure_2(all_texts, notes)
+        yield exhibits.figure_gaps(runs)
+        yield exhibits.table_agreement(all_texts)
+        yield exhibits.table_disagreements(all_texts)
 
-    def _claims(self, exhibits: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
-        yield from tables.agreement_claims(self.ratings)
+    def _claims(self, built: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
+        yield from exhibits.agreement_claims(self.ratings)
         if self.published is not None:
-            yield from tables.annotation_claims(self.published, self.request.seed)
-        if "figure_1" in exhibits:
-            yield from tables.classifier_claims(exhibits["figure_1"].frame)
-        if "figure_gaps" in exhibits:
-            yield from tables.gap_claims(exhibits["figure_gaps"].frame)
+            yield from exhibits.annotation_claims(self.published, self.request.seed)
+        if "figure_1" in built:
+            yield from exhibits.classifier_claims(built["figure_1"].frame)
+        if "figure_gaps" in built:
+            yield from exhibits.gap_claims(built["figure_gaps"].frame)
 
     def _own_suite(self, source: PaperSource) -> Path | None:
         """The user's demographics and contexts; None for released samples, which use the paper's prompts."""
