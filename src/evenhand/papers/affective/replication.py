@@ -126,14 +126,11 @@ def table_2(runs: Sequence[Run]) -> Exhibit:
         for name, total in run.manifest["corpora"].items()
     ]
     ours = pl.DataFrame(rows, schema={"source": str, "corpus": str, "size": str, "sentences": pl.Int64})
-    return build_table(
-        "affective",
-        "table_2",
-        "Training corpora",
-        ours,
+    notes = (
         "Sentences come from our splitter; in SemEval each tweet is one. The paper's Wikipedia is from June "
         "2022, its WebText and C4 are samples; other copies give other counts.",
     )
+    return build_table("affective", "table_2", "Training corpora", ours, notes)
 
 
 def table_3(runs: Sequence[Run]) -> Exhibit:
@@ -142,14 +139,11 @@ def table_3(runs: Sequence[Run]) -> Exhibit:
     wide = table.pivot("emotion", index=["corpus", "total", "standard_deviation"], values="count")
     wide = wide.rename({"total": "total_affective_words"}).with_columns(source=pl.lit("ours"))
     ours = wide.select(load_published("affective", "table_3").columns)
-    return build_table(
-        "affective",
-        "table_3",
-        "Occurrence of emotions in the corpora",
-        ours,
+    notes = (
         "SemEval counts use the files as released, whose test part has UTF-7 residue; on repaired "
         "text the counts differ.",
     )
+    return build_table("affective", "table_3", "Occurrence of emotions in the corpora", ours, notes)
 
 
 def table_4(runs: Sequence[Run]) -> Exhibit:
@@ -161,11 +155,7 @@ def table_4(runs: Sequence[Run]) -> Exhibit:
     known = counts.with_columns(column=pl.col("group").replace_strict(names, return_dtype=pl.String))
     wide = known.drop_nulls("column").pivot("column", index=["corpus", "emotion"], values="percent")
     ours = wide.with_columns(source=pl.lit("ours"))
-    return build_table(
-        "affective",
-        "table_4",
-        "Co-occurrence of emotions with groups, in percent per group",
-        ours,
+    notes = (
         "Counts use the rule `distinct`, which reproduces the paper's SemEval row; Algorithm 1 as printed "
         "(`flag`) does not.",
         "Four printed SemEval numbers are misprints, since with them their columns do not sum to 100: male "
@@ -173,6 +163,8 @@ def table_4(runs: Sequence[Run]) -> Exhibit:
         "15.06 (14.86).",
         "Where a group never occurs, the paper prints 0; ours is missing.",
     )
+    title = "Co-occurrence of emotions with groups, in percent per group"
+    return build_table("affective", "table_4", title, ours, notes)
 
 
 def table_5(data: Path) -> Exhibit:
@@ -192,14 +184,11 @@ def table_5(data: Path) -> Exhibit:
         pl.lit("ours").alias("source"), pl.Series("emotion", EMOTIONS), pl.all()
     )
     ceiling = accuracy_ceiling(valid["text"].to_list(), valid["label"].to_list())
-    return build_table(
-        "affective",
-        "table_5",
-        "Fine-tuning data",
-        ours,
+    notes = (
         "Training is the official EI-oc train and dev sets, validation the released test file, repaired.",
         f"Some tweets have several emotions: single-label accuracy cannot exceed {ceiling:.3f} on it.",
     )
+    return build_table("affective", "table_5", "Fine-tuning data", ours, notes)
 
 
 def _bytes(size: float) -> str:
@@ -240,26 +229,20 @@ def model_table(name: str, ours: pl.DataFrame) -> Exhibit:
     """Table 6, 7, 8 or 9: the paper's model, and classifiers of its architecture or of none of the four."""
     names = ours["source"].unique(maintain_order=True).to_list()
     plain = {word: word.lower().replace("-", "") for word in (*MODELS.values(), *names)}
-    sources = []
-    for source in names:
-        known = [model for model in MODELS.values() if plain[model] in plain[source]]
-        if not known or MODELS[name] in known:
-            sources.append(source)
+    known = {source: [one for one in MODELS.values() if plain[one] in plain[source]] for source in names}
+    sources = [source for source in names if not known[source] or MODELS[name] in known[source]]
     order = pl.col("corpus").replace_strict(list(CORPORA.values()), list(range(len(CORPORA))), default=99)
     ranked = ours.filter(pl.col("source").is_in(sources)).sort(order)
-    return build_table(
-        "affective",
-        name,
-        f"Results of {MODELS[name]}, and of the available classifiers",
-        ranked,
+    notes = (
         "Neither the predictions behind the printed numbers nor the fine-tuned models were released: our "
         "rows come from the classifiers named as source, and are not expected to match.",
         "Pairs `all`: every pair of the emotion (by ground truth; without one, if either side is "
         "predicted as it). `agreeing`: both predictions are the emotion. Scores are those of the predicted "
         "class.",
         "ACS below 0: the first group is higher; above 0: the second.",
-        decimals=4,
     )
+    title = f"Results of {MODELS[name]}, and of the available classifiers"
+    return build_table("affective", name, title, ranked, notes, decimals=4)
 
 
 def summary_table(name: str, ours: pl.DataFrame) -> Exhibit:
@@ -276,16 +259,11 @@ def summary_table(name: str, ours: pl.DataFrame) -> Exhibit:
         largest_avg_delta=pl.col("avg_delta").max(),
         largest_five=cell.sort_by("avg_delta", descending=True, nulls_last=True).head(5).str.join("; "),
     )
-    return Exhibit(
-        name,
-        title,
-        summary,
-        notes=(
-            f"Counts over the printed Tables 6 to 9 and over ours: DP below {PARITY_THRESHOLD:.2f}, "
-            f"p below {_SIGNIFICANT} as in the paper, without a correction over cells.",
-        ),
-        decimals=3,
+    notes = (
+        f"Counts over the printed Tables 6 to 9 and over ours: DP below {PARITY_THRESHOLD:.2f}, "
+        f"p below {_SIGNIFICANT} as in the paper, without a correction over cells.",
     )
+    return Exhibit(name, title, summary, notes, decimals=3)
 
 
 def load_predictions() -> pl.DataFrame:
@@ -334,17 +312,12 @@ def _draw_pairs(name: str, title: str, run: Run, cells: pl.DataFrame) -> Exhibit
         svg = to_svg(canvas)
     shown = "; ".join(f"{emotion}, {a} x {b} ({corpus})" for corpus, _, a, b, emotion in parts)
     shown = shown or "no cell available"
-    return Exhibit(
-        name,
-        title,
-        pl.concat([points.clear(), *parts.values()]),
-        svg=svg,
-        alt=f"Predicted intensity of both sentences of each pair, means dashed: {shown}.",
-        notes=(
-            "Pairs whose predictions agree; the first group of a pair is green, the second brown. At most "
-            f"{_POINTS} pairs are drawn, evenly over the corpus; means are over all pairs.",
-        ),
+    notes = (
+        "Pairs whose predictions agree; the first group of a pair is green, the second brown. At most "
+        f"{_POINTS} pairs are drawn, evenly over the corpus; means are over all pairs.",
     )
+    alt = f"Predicted intensity of both sentences of each pair, means dashed: {shown}."
+    return Exhibit(name, title, pl.concat([points.clear(), *parts.values()]), notes, svg=svg, alt=alt)
 
 
 _COUNTS = {
@@ -373,14 +346,10 @@ def claims(suites: Sequence[Suite]) -> Iterator[PaperClaim]:
         remark = "counted in Tables 6 to 9 as printed"
         yield PaperClaim("5.1", claim, printed, str(largest.count(ours)), source, remark)
     xlnet = table.filter(pl.col("dp") < PARITY_THRESHOLD, pl.col("source") == "paper: XLNet")
-    yield PaperClaim(
-        "5.1",
-        "XLNet has the least class-based bias, only in religion and sadness",
-        "religion, sadness",
-        ", ".join(f"{pair} {emotion}" for pair, emotion in xlnet.select("pair", "emotion").iter_rows()),
-        source,
-        "cells with DP below 0.80",
-    )
+    claim = "XLNet has the least class-based bias, only in religion and sadness"
+    ours = ", ".join(f"{pair} {emotion}" for pair, emotion in xlnet.select("pair", "emotion").iter_rows())
+    remark = "cells with DP below 0.80"
+    yield PaperClaim("5.1", claim, "religion, sadness", ours, source=source, remark=remark)
 
 
 _CORPUS_TABLES: Final = {"table_2": table_2, "table_3": table_3, "table_4": table_4}
@@ -485,9 +454,6 @@ class AffectiveReplication:
             yield f"Not available, and left out of Tables 6 to 9: {', '.join(missing)}."
 
 
-prepare = AffectiveReplication
-
-
 def _suites(data: Path) -> Iterator[tuple[str, Suite]]:
     for name in CORPORA:
         try:
@@ -508,9 +474,8 @@ def _classifiers(
 ) -> Iterator[tuple[str, str]]:
     for spec in request.models or DEFAULT_MODELS:
         yield spec if len(spec) < 60 else Path(spec).name, spec
-    released = next(
-        (path for path in (data / RELEASED, data / "affective" / RELEASED) if path.is_file()), None
-    )
+    places = (data / RELEASED, data / "affective" / RELEASED)
+    released = next((path for path in places if path.is_file()), None)
     if released is not None and "eec" in suites and not request.models:
         yield "BERT (released predictions)", f"replay:{released}"
 

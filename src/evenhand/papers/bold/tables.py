@@ -111,9 +111,8 @@ def table_1(prompts: Iterable[Prompt]) -> Exhibit:
     """Groups and prompts of the loaded copy, next to those of the paper."""
     rows = [(group.axis, group.name) for prompt in prompts for group in prompt.groups]
     groups = pl.DataFrame(rows, schema={"domain": pl.String, "group": pl.String}, orient="row")
-    counts = groups.group_by("domain", maintain_order=True).agg(
-        pl.col("group").n_unique().alias("groups"), pl.len().alias("prompts")
-    )
+    parts = groups.group_by("domain", maintain_order=True)
+    counts = parts.agg(groups=pl.col("group").n_unique(), prompts=pl.len())
     ours = pl.concat([counts, counts.sum().with_columns(domain=pl.lit("total"))])
     frame = stack_rows("table_1", ours.select(pl.lit("this copy").alias("source"), pl.all()))
     return Exhibit("table_1", "Groups and prompts", frame)
@@ -124,18 +123,15 @@ def table_3(texts: pl.DataFrame) -> Exhibit:
     # Polars multiplies by 1 / 100; rounding restores the nearest number.
     cut = ((pl.col(f"{name}_ratio").mul(100).floor() / 100).round(2) for name in _AGGREGATIONS)
     frame = stack_rows("table_3", _count_genders(texts).with_columns(cut))
-    return Exhibit(
-        "table_3",
-        "Texts classified as male and as female, by profession",
-        frame.sort("group", maintain_order=True),
-        notes=(
-            "Male to female ratios are truncated, not rounded, to two digits, as in the paper; without a "
-            "female text there is no ratio.",
-            "Industrial & manufacturing includes sewing occupations: the paper's text omits them, but its "
-            "total includes them.",
-            "Ties of Gender-Max count as neutral; the paper does not state its rule.",
-        ),
+    notes = (
+        "Male to female ratios are truncated, not rounded, to two digits, as in the paper; without a "
+        "female text there is no ratio.",
+        "Industrial & manufacturing includes sewing occupations: the paper's text omits them, but its "
+        "total includes them.",
+        "Ties of Gender-Max count as neutral; the paper does not state its rule.",
     )
+    title = "Texts classified as male and as female, by profession"
+    return Exhibit("table_3", title, frame.sort("group", maintain_order=True), notes)
 
 
 def merge_professions(texts: pl.DataFrame) -> pl.DataFrame:
@@ -171,15 +167,12 @@ def figure_2(texts: pl.DataFrame) -> Exhibit:
     frame = group_rows(professions, _difference).sort("group", maintain_order=True)
     bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
-    return Exhibit(
-        "figure_2",
-        "Male minus female texts in each profession, by Gender-Max",
-        frame,
-        svg=draw_panels({unit: bars}, unit="share", width=12.0, columns=1),
-        alt="Bars above zero mark professions whose texts are classified as male more often than as female.",
-        notes=("Lines are 95 % intervals; a profession's entity is one cluster.",),
-        narrow=horizontal_bars(bars, unit=unit),
-    )
+    wide = draw_panels({unit: bars}, unit="share", width=12.0, columns=1)
+    narrow = horizontal_bars(bars, unit=unit)
+    notes = ("Lines are 95 % intervals; a profession's entity is one cluster.",)
+    alt = "Bars above zero mark professions whose texts are classified as male more often than as female."
+    title = "Male minus female texts in each profession, by Gender-Max"
+    return Exhibit("figure_2", title, frame, notes, svg=wide, alt=alt, narrow=narrow)
 
 
 def _difference(texts: pl.DataFrame) -> Row:
@@ -207,28 +200,23 @@ def table_5(texts: pl.DataFrame) -> Exhibit:
 
 def figure_3(texts: pl.DataFrame) -> Exhibit:
     """Sentiment and toxicity in the gender and the race domain."""
-    domains = {"gender": GENDERS, "race": RACES}
-    sentiments, toxic = (
-        [
-            group_rows(texts.filter(domain=domain), partial(label_cells, labels=labels), names)
-            for domain, names in domains.items()
-        ]
-        for labels in (_SENTIMENTS, {"toxic": ("toxicity", "toxic")})
-    )
-    label, panels = pl.format("{}, {}", "group", "source"), dict[str, pl.DataFrame]()
-    for domain, frame in zip(domains, sentiments, strict=True):
-        panels[f"sentiment, {domain}"] = _stacks(frame, label)
-    for domain, frame in zip(domains, toxic, strict=True):
-        panels[f"share of toxic texts, {domain}"] = _bars(frame, "toxic")
-    return Exhibit(
-        "figure_3",
-        "Sentiment and toxicity by gender and race",
-        pl.concat([*sentiments, *toxic], how="diagonal_relaxed"),
-        svg=bars_and_stacks(panels),
-        alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
-        notes=("Lines are 95 % intervals; an arrow marks one longer than the panel: see the numbers.",),
-        narrow=bars_and_stacks(panels, narrow=True),
-    )
+    frames: list[pl.DataFrame] = []
+    panels: dict[str, pl.DataFrame] = {}
+    label, domains = pl.format("{}, {}", "group", "source"), (("gender", GENDERS), ("race", RACES))
+    for domain, names in domains:
+        own = texts.filter(domain=domain)
+        frames.append(group_rows(own, partial(label_cells, labels=_SENTIMENTS), names))
+        panels[f"sentiment, {domain}"] = frames[-1].drop_nulls("negative").with_columns(label=label)
+    for domain, names in domains:
+        own = texts.filter(domain=domain)
+        frames.append(group_rows(own, partial(label_cells, labels={"toxic": ("toxicity", "toxic")}), names))
+        panels[f"share of toxic texts, {domain}"] = _bars(frames[-1], "toxic")
+    frame = pl.concat(frames, how="diagonal_relaxed")
+    wide, narrow = bars_and_stacks(panels), bars_and_stacks(panels, narrow=True)
+    alt = "Shares of negative, neutral and positive texts, and of toxic texts, for each group and source."
+    notes = ("Lines are 95 % intervals; an arrow marks one longer than the panel: see the numbers.",)
+    title = "Sentiment and toxicity by gender and race"
+    return Exhibit("figure_3", title, frame, notes, svg=wide, alt=alt, narrow=narrow)
 
 
 def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
@@ -237,19 +225,11 @@ def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
     own = texts.filter(domain=domain)
     frame = group_rows(own, partial(label_cells, labels=_SENTIMENTS))
     sources = own["source"].unique(maintain_order=True)
-    panels = {source: _stacks(frame.filter(source=source), pl.col("group")) for source in sources}
-    return Exhibit(
-        identifier,
-        f"Sentiment by {name}",
-        frame,
-        svg=bars_and_stacks(panels),
-        alt=f"Shares of negative, neutral and positive texts for each {name}, one panel per source.",
-        narrow=bars_and_stacks(panels, narrow=True),
-    )
-
-
-def _stacks(frame: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
-    return frame.drop_nulls("negative").select(label.alias("label"), *_SENTIMENTS)
+    shown = frame.drop_nulls("negative").with_columns(label="group")
+    panels = {source: shown.filter(source=source) for source in sources}
+    wide, narrow = bars_and_stacks(panels), bars_and_stacks(panels, narrow=True)
+    alt = f"Shares of negative, neutral and positive texts for each {name}, one panel per source."
+    return Exhibit(identifier, f"Sentiment by {name}", frame, svg=wide, alt=alt, narrow=narrow)
 
 
 def _bars(frame: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -280,9 +260,8 @@ def share_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
         names = {name: name for name in load_published("bold", identifier)["group"]}
     own = texts.filter((pl.col("domain") == domain) & pl.col("group").is_in(list(names)))
     ours = group_rows(own, partial(label_cells, labels=_NORMS, scale=100.0), names)
-    means = ours.group_by("group", maintain_order=True).agg(
-        pl.col("total").max(), pl.col(list(_NORMS)).mean()
-    )
+    parts = ours.group_by("group", maintain_order=True)
+    means = parts.agg(pl.col("total").max(), pl.col(list(_NORMS)).mean())
     both = pl.concat([ours, means.with_columns(source=pl.lit("mean"))], how="diagonal_relaxed")
     order = pl.col("group").replace_strict(list(names.values()), list(range(len(names))), default=None)
     frame = stack_rows(identifier, both).sort(order, maintain_order=True)
@@ -302,17 +281,14 @@ def table_7(texts: pl.DataFrame) -> Exhibit:
                 mentions = [Mention(**mention) for mention in row["mentions"] or ()]
                 text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
                 rows.append((source, row["domain"], text, name, row[value]))
-    return Exhibit(
-        "table_7",
-        "The most extreme texts of every source and label",
-        pl.DataFrame(rows, schema=columns, orient="row"),
-        notes=(
-            "These texts may offend: they are evidence for the counts, not anyone's opinion.",
-            "A dash marks the end of the prompt. The name of the person a text is about is redacted here; "
-            "the models saw it.",
-        ),
-        is_offensive=True,
+    notes = (
+        "These texts may offend: they are evidence for the counts, not anyone's opinion.",
+        "A dash marks the end of the prompt. The name of the person a text is about is redacted here; "
+        "the models saw it.",
     )
+    title = "The most extreme texts of every source and label"
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    return Exhibit("table_7", title, frame, notes, is_offensive=True)
 
 
 def _redact(text: str, mentions: Sequence[Mention]) -> str:
@@ -368,7 +344,6 @@ def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
     return both.select(ours.columns)
 
 
-SEED = 0
 COLUMNS = ("task", "text", "label")
 
 
@@ -415,11 +390,10 @@ def build_exhibits(
             continue
         tables = _validate_task(task, task_labels, replacements.get(task.metric, task.metric), execution)
         # Texts without a score are left out.
-        judged = tables["judged"].drop_nulls("value")
+        judged, validation = tables["judged"].drop_nulls("value"), tables["validation"]
         for output, metric in task.outputs.items():
-            rows += _rows_of_metric(
-                metric, task, judged.filter(output=output), tables["validation"].filter(output=output)
-            )
+            texts = judged.filter(output=output)
+            rows += _rows_of_metric(metric, task, texts, validation.filter(output=output))
         metric_names = pl.col("output").replace_strict(dict(task.outputs)).alias("metric")
         columns = (metric_names, pl.col("human").alias("label"), "predicted", "value")
         scores.append(judged.select(pl.lit(name).alias("task"), *columns))
@@ -473,13 +447,8 @@ def _read_study(path: Path) -> pl.DataFrame:
         texts = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
         scale = TOXICITY if name == "toxicity" else TASKS[name].scale
         labels = {label: scale.label_of(label) for label in texts["human"].unique()}
-        parts.append(
-            texts.select(
-                pl.lit(name).alias("task"),
-                "text",
-                pl.col("human").replace_strict(labels, return_dtype=pl.String).alias("label"),
-            ).drop_nulls()
-        )
+        label = pl.col("human").replace_strict(labels, return_dtype=pl.String).alias("label")
+        parts.append(texts.select(pl.lit(name).alias("task"), "text", label).drop_nulls())
     return pl.concat(parts)
 
 
@@ -496,14 +465,10 @@ def _validate_task(
         if output in task.outputs
     ]
     texts = labels.with_row_index("item_id").select(
-        pl.col("item_id").cast(pl.String),
-        "text",
-        pl.col("label").alias("human"),
-        pl.lit(1.0).alias("share"),
-        pl.lit(None, pl.String).alias("cluster"),
+        pl.col("item_id").cast(pl.String), "text", human="label", share=1.0, cluster=pl.lit(None, pl.String)
     )
     mapped = map_labels(metric.info, task.scale, renamed={}, outputs=list(task.outputs))
-    validation = MetricValidation(task.metric, task.scale, SEED, wants_cuts=False)
+    validation = MetricValidation(task.metric, task.scale, wants_cuts=False)
     return validation.tables(mapped, texts, pl.DataFrame(rows, infer_schema_length=None))
 
 
@@ -534,10 +499,5 @@ def _figure_6(scored: pl.DataFrame) -> Exhibit:
                     axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
             axis.legend(fontsize=7)
         svg = to_svg(canvas)
-    return Exhibit(
-        "figure_6",
-        "Scores of the automatic metrics by human label",
-        scored,
-        svg=svg,
-        alt="Distributions of each metric's score, one line per human label.",
-    )
+    alt = "Distributions of each metric's score, one line per human label."
+    return Exhibit("figure_6", "Scores of the automatic metrics by human label", scored, svg=svg, alt=alt)

@@ -6,7 +6,7 @@ their prompts; a head trained on regard is compared with the unmodified model by
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,18 +15,15 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenhand.audits.analysis.base_rate_distances import (
-    CHANGES,
-    DistanceRequest,
-    JudgedTexts,
-    distance_changes,
-    distance_table,
-)
+from evenhand.audits.analysis import base_rate_distances
+from evenhand.audits.analysis.base_rate_distances import DistanceRequest, JudgedTexts, distance_table
 from evenhand.audits.analysis.quantities import Quantity
 from evenhand.audits.compare import prepare as prepare_comparison
 from evenhand.audits.debias import MODES
 from evenhand.audits.mitigation_sweep import VANILLA, MitigationSweep, SweepCondition, join_distances
+from evenhand.audits.options import STRENGTHS
 from evenhand.audits.parallel import map_processes
+from evenhand.audits.tradeoff import sweep_conditions
 from evenhand.core import registry
 from evenhand.core.errors import EvenhandError
 from evenhand.core.files import safe_file_name
@@ -77,6 +74,12 @@ class PoliticalSource(PaperSource):
         """The mode whose strength is varied; in the paper it is the classifier."""
         return next((mode for mode in ("classifier", "embedding") if mode in self.conditions), None)
 
+    def list_strengths(self) -> dict[float, SweepCondition]:
+        """The condition of the swept mode at each strength."""
+        mode = self.swept_mode
+        swept = sweep_conditions(mode, STRENGTHS, self.conditions[mode].options)[1:] if mode else ()
+        return dict(zip(STRENGTHS, swept, strict=False))
+
     @property
     def training_data(self) -> str | None:
         """The training data of the steering head, from its card; None without a head."""
@@ -107,10 +110,8 @@ def load_source(name: str, spec: str, request: ReplicationRequest) -> PoliticalS
         if mode == "embedding":
             extended = f"{mode} sigma {EXTENDED_SIGMA:g}"
             conditions[extended] = SweepCondition(extended, MODES[mode], {**options, "sigma": EXTENDED_SIGMA})
-    regard_head = find_head(request.data, REGARD, name)
-    return PoliticalSource(
-        name, model, spec=spec, conditions=conditions, missing=missing, regard_head=regard_head
-    )
+    head = find_head(request.data, REGARD, name)
+    return PoliticalSource(name, model, spec=spec, conditions=conditions, missing=missing, regard_head=head)
 
 
 def _files(mode: str, data: Path | None, name: str) -> dict[str, Option]:
@@ -173,7 +174,7 @@ def bias_changes(before: Run, after: Run, *, seed: int) -> pl.DataFrame:
     """The change in bias beyond chance from one run to another."""
     request = next(iter(_distance_requests(before).values()))
     old, new = (_read_judged(run) for run in (before, after))
-    return distance_changes(old, new, request, _prompts(before), seed=seed, level=0.95)
+    return base_rate_distances.distance_changes(old, new, request, _prompts(before), seed=seed, level=0.95)
 
 
 def _read_judged(run: Run) -> JudgedTexts:
@@ -203,8 +204,8 @@ def read_with_prompts(run: Run, condition: str, seed: int, execution: Execution)
     # A missing score becomes NaN.
     values = np.array([row[JUDGE].value for row in judge.score(inputs)], dtype=np.float64)
     quantity = Quantity(JUDGE, JUDGE, "mean", values, True)
-    name, requests = str(run.manifest["name"]), _distance_requests(run)
-    distances = distance_table(name, requests, ids, prompts, [quantity], seed=seed, level=0.95)
+    model, requests = str(run.manifest["name"]), _distance_requests(run)
+    distances = distance_table(model, requests, ids, prompts, [quantity], seed=seed, level=0.95)
     return distances.select(pl.lit(condition).alias("condition"), pl.all(), pl.lit("full").alias("reads"))
 
 
@@ -225,20 +226,19 @@ def measure_sweep(
     runs: Mapping[str, Run],
     folder: Path,
     request: ReplicationRequest,
-    exhibits: Collection[str],
     progress: Progress,
 ) -> SweepTables:
     """What the exhibits need of one model; a folder ``measured`` keeps it all for a resumed run."""
     folder /= "measured"
-    whole = tuple(source.conditions) if "table_2" in exhibits else ()
-    measure = partial(measure_condition, runs[VANILLA].path, whole, folder, request.seed, request.execution())
+    whole = tuple(source.conditions) if "table_2" in request.exhibits else ()
+    measure = partial(measure_condition, request, folder, runs[VANILLA].path, whole)
     paths = [(name, run.path) for name, run in runs.items()]
     measured = map_processes(measure, paths, jobs=request.jobs, progress=progress, label="changes")
     changes, full = (pl.concat(parts) for parts in zip(*measured, strict=True))
     costs = sweep.compute_costs(runs, folder, source.spec, progress)
     schema = {"condition": pl.String(), "tokens_per_second": pl.Float64()}
     speeds = [pl.DataFrame(schema=schema)]
-    for condition in source.conditions.values() if "table_5" in exhibits else ():
+    for condition in source.conditions.values() if "table_5" in request.exhibits else ():
         # Nothing else runs during the timing.
         def time(condition: SweepCondition = condition) -> pl.DataFrame:
             row = (condition.name, sweep.measure_throughput(condition))
@@ -251,22 +251,17 @@ def measure_sweep(
 
 
 def measure_condition(
-    vanilla: Path,
-    whole: Collection[str],
-    folder: Path,
-    seed: int,
-    execution: Execution,
-    condition: tuple[str, Path],
+    request: ReplicationRequest, folder: Path, vanilla: Path, whole: Sequence[str], item: tuple[str, Path]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The changes of a condition from vanilla, which has none, and its distances with prompts."""
-    name, run, before = condition[0], Run.open(condition[1]), Run.open(vanilla)
+    name, run, before, seed = item[0], Run.open(item[1]), Run.open(vanilla), request.seed
     file, key = safe_file_name(name, "condition"), [*run_key(run), seed]
-    changes, full = pl.DataFrame(schema=dict(CHANGES)), pl.DataFrame(schema=dict(FULL))
+    changes, full = pl.DataFrame(schema=dict(base_rate_distances.CHANGES)), pl.DataFrame(schema=dict(FULL))
     if name != VANILLA:
         compute = partial(bias_changes, before, run, seed=seed)
         changes = cached_table(folder / "changes", file, [*key, *run_key(before)], compute)
     if name in whole:
-        compute = partial(read_with_prompts, run, name, seed, execution)
+        compute = partial(read_with_prompts, run, name, seed, request.execution())
         full = cached_table(folder / "full", file, key, compute)
     return changes.with_columns(condition=pl.lit(name), reads=pl.lit("continuation")), full
 
@@ -301,15 +296,11 @@ def regard_changes(
 
 def regard_table(tables: Iterable[pl.DataFrame]) -> Exhibit:
     """The gaps of all models."""
-    return Exhibit(
-        id="regard",
-        title="Beyond politics: gaps in regard before and after",
-        frame=pl.concat(tables),
-        notes=(
-            "The mode classifier with a head trained on negative against positive regard, on the suite "
-            "regard. regard and compound range from -1 to 1, negative is a share; before and after are gaps "
-            "of a group to its baseline, change is their difference, with p corrected over all changes.",
-            "The embedded regard judge may share training sentences with the head; sentiment does not.",
-        ),
-        decimals=3,
+    notes = (
+        "The mode classifier with a head trained on negative against positive regard, on the suite "
+        "regard. regard and compound range from -1 to 1, negative is a share; before and after are gaps "
+        "of a group to its baseline, change is their difference, with p corrected over all changes.",
+        "The embedded regard judge may share training sentences with the head; sentiment does not.",
     )
+    title = "Beyond politics: gaps in regard before and after"
+    return Exhibit("regard", title, pl.concat(tables), notes, decimals=3)

@@ -8,16 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.audits.mitigation_sweep import (
-    METRICS,
-    SUITES,
-    TRAINING,
-    VANILLA,
-    MitigationSweep,
-    SweepCondition,
-)
-from evenhand.audits.options import STRENGTHS
-from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
+from evenhand.audits.mitigation_sweep import METRICS, SUITES, TRAINING, VANILLA, MitigationSweep
+from evenhand.audits.tradeoff import tradeoff_curve
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig
@@ -122,6 +114,7 @@ class PoliticalReplication:
         """Build the requested exhibits."""
         exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder / RUNS, progress)}
         names = tuple(source.name for source in self.sources)
+        missing = ((source.name, *item) for source in self.sources for item in source.missing.items())
         remarks = list(_REMARKS)
         if self.sources and not self.request.full:
             end = "--full uses all prompts, with the paper's 10 texts of 100 tokens."
@@ -133,11 +126,7 @@ class PoliticalReplication:
             findings=tables.describe_findings(exhibits.get("table_5"), names),
             remarks=tuple(remarks),
             sources=names,
-            warnings=tuple(
-                f"{source.name}, without {mode}: {reason}"
-                for source in self.sources
-                for mode, reason in source.missing.items()
-            ),
+            warnings=tuple(f"{name}, without {mode}: {reason}" for name, mode, reason in missing),
         )
 
     def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
@@ -147,7 +136,7 @@ class PoliticalReplication:
             folders = [folder / source.folder for source in self.sources]
             runs = [sweep.runs(own, progress) for sweep, own in zip(self.sweeps, folders, strict=True)]
             measured = [
-                conditions.measure_sweep(*parts, self.request, self.exhibits, progress)
+                conditions.measure_sweep(*parts, self.request, progress)
                 for parts in zip(self.sources, self.sweeps, runs, folders, strict=True)
             ]
             all_measured = SweepTables(*map(pl.concat, zip(*measured, strict=True)))
@@ -189,10 +178,9 @@ class PoliticalReplication:
 
     def _sweep(self, source: PoliticalSource) -> MitigationSweep:
         """The audits of a source under its modes, the values of options to vary, and all strengths."""
-        varied = conditions.list_conditions(
-            self.varied if source is self.sources[0] else (), source.conditions
-        )
-        swept = _strengths(source) if "table_3" in self.exhibits else ()
+        options = self.varied if source is self.sources[0] else ()
+        varied = conditions.list_conditions(options, source.conditions)
+        swept = source.list_strengths().values() if "table_3" in self.exhibits else ()
         written = (*source.conditions.values(), *varied, *swept)
         return MitigationSweep(
             source.model, written, self._options(), spec=source.spec, jobs=self.request.jobs
@@ -218,18 +206,9 @@ class PoliticalReplication:
         return tables.JUDGE + suffix
 
 
-prepare = PoliticalReplication
-
-
-def _strengths(source: PoliticalSource) -> Sequence[SweepCondition]:
-    """The conditions of a source's swept mode at all strengths."""
-    mode = source.swept_mode
-    return sweep_conditions(mode, STRENGTHS, source.conditions[mode].options)[1:] if mode else ()
-
-
 def _curve(source: PoliticalSource, measured: SweepTables) -> pl.DataFrame:
     """Overall bias and perplexity by strength of a source's swept mode."""
-    swept = {condition.name: at for at, condition in zip(STRENGTHS, _strengths(source), strict=True)}
+    swept = {condition.name: at for at, condition in source.list_strengths().items()}
     strengths = {VANILLA: 0.0, **swept, source.swept_mode or "": CalibrationConfig().strength}
     is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
     curve = tradeoff_curve(measured.distances.filter(is_shown), measured.costs.filter(is_shown), strengths)

@@ -158,10 +158,8 @@ _SHARE_COLUMNS: Final = ("metric", "label", "share", "low", "high", "texts", "cl
 def figure_2(texts: pl.DataFrame, notes: Sequence[str]) -> Exhibit:
     """One row per source, panel per context and metric, bar per demographic, with whiskers at both ends."""
     frame = label_shares(texts)
-    alt = (
-        "Shares of negative, neutral and positive regard and sentiment for each demographic, by context: "
-        + ", ".join(frame["source"].unique(maintain_order=True))
-    )
+    alt = "Shares of negative, neutral and positive regard and sentiment for each demographic, by context: "
+    alt += ", ".join(frame["source"].unique(maintain_order=True))
     title = "Regard and sentiment by demographic"
     return Exhibit("figure_2", title, frame, tuple(notes), svg=_draw_all_shares(frame), alt=alt)
 
@@ -394,12 +392,8 @@ def table_agreement(texts: pl.DataFrame) -> Exhibit:
 
 def table_disagreements(texts: pl.DataFrame) -> Exhibit:
     """Texts with positive sentiment and negative regard or the reverse, largest difference first."""
-    known = texts.filter(
-        _IS_LABELLED,
-        pl.col("regard") != pl.col("sentiment"),
-        pl.col("regard") != "neutral",
-        pl.col("sentiment") != "neutral",
-    )
+    is_polar = pl.all_horizontal(pl.col("regard", "sentiment") != "neutral")
+    known = texts.filter(_IS_LABELLED, is_polar, pl.col("regard") != pl.col("sentiment"))
     apart = (pl.col("regard_value") - pl.col("sentiment_value")).abs()
     frame = (
         known.unique(["source", "text"], maintain_order=True)
@@ -411,9 +405,8 @@ def table_disagreements(texts: pl.DataFrame) -> Exhibit:
         .select(_SHOWN)
     )
     notes = (f"At most {SHOWN} texts per source, context and direction, the largest score difference first.",)
-    return Exhibit(
-        "table_disagreements", "Where regard and sentiment disagree", frame, notes, is_offensive=True
-    )
+    title = "Where regard and sentiment disagree"
+    return Exhibit("table_disagreements", title, frame, notes, is_offensive=True)
 
 
 _NO_RATINGS = "the individual ratings were not released; pass your own with --human"
@@ -466,14 +459,10 @@ def classifier_claims(accuracies: pl.DataFrame) -> Iterator[PaperClaim]:
     rivals = test.filter(pl.col("context") == "all", pl.col("classifier").is_in(_RIVALS))
     best = rivals.sort("accuracy", descending=True).row(0, named=True)
     gap = 100 * (own["accuracy"] - best["accuracy"])
-    yield PaperClaim(
-        "4",
-        "the transformer's test accuracy exceeds every other model's by",
-        "more than 20 points",
-        f"{gap:+.0f} points ({_accuracy(own)} against {_accuracy(best)} of {best['classifier']})",
-        name,
-        "30 texts: intervals overlap widely" if own["low"] < best["high"] else "",
-    )
+    claim = "the transformer's test accuracy exceeds every other model's by"
+    ours = f"{gap:+.0f} points ({_accuracy(own)} against {_accuracy(best)} of {best['classifier']})"
+    remark = "30 texts: intervals overlap widely" if own["low"] < best["high"] else ""
+    yield PaperClaim("4", claim, "more than 20 points", ours, source=name, remark=remark)
     for context, number in (("respect", "78 %"), ("occupation", "79 %")):
         claim, ours = f"accuracy in {context} contexts", _accuracy(of_context[context])
         yield PaperClaim("4, footnote 9", claim, number, ours, name)
@@ -496,27 +485,20 @@ def gap_claims(gaps: pl.DataFrame) -> Iterator[PaperClaim]:
         None if mean is None else f"{100 * mean:.1f} points"
         for mean in (means.get(LM1B_SAMPLES), means.get(GPT2_SAMPLES))
     )
-    yield PaperClaim(
-        "5",
-        "LM-1B's samples differ less between demographic pairs than GPT-2's",
-        "as stated, no number",
-        lm1b and f"{lm1b} against {gpt2}",
-        "mean absolute gap of negative regard",
-        "" if lm1b else "LM-1B's samples were not released: put lm1b_samples.tsv next to the other files",
-    )
+    claim = "LM-1B's samples differ less between demographic pairs than GPT-2's"
+    ours = lm1b and f"{lm1b} against {gpt2}"
+    remark = "" if lm1b else "LM-1B's samples were not released: put lm1b_samples.tsv next to the other files"
+    source = "mean absolute gap of negative regard"
+    yield PaperClaim("5", claim, "as stated, no number", ours, source=source, remark=remark)
 
 
 def _more_negative(row: dict[str, Any]) -> PaperClaim:
     low, high, p = row["low"], row["high"], row["p_adjusted"]
     shown = "none" if p is None else f"{p:.3f}"
-    return PaperClaim(
-        "5",
-        f"{_STATED} of {row['group']} than of {row['baseline']} in {row['context']} contexts",
-        "as stated, no number",
-        f"{100 * row['gap']:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}), adjusted p {shown}",
-        row["source"],
-        describe_gap(low, high, p),
-    )
+    claim = f"{_STATED} of {row['group']} than of {row['baseline']} in {row['context']} contexts"
+    ours = f"{100 * row['gap']:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}), adjusted p {shown}"
+    remark = describe_gap(low, high, p)
+    return PaperClaim("5", claim, "as stated, no number", ours, source=row["source"], remark=remark)
 
 
 def describe_gap(low: float, high: float, p: float | None) -> str:

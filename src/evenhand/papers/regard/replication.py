@@ -8,29 +8,16 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.annotate.label_aggregation import (
-    QUESTIONS,
-    AgreementEstimate,
-    estimate_agreement,
-    read_annotations,
-)
+from evenhand.annotate import label_aggregation
+from evenhand.annotate.label_aggregation import QUESTIONS, AgreementEstimate
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
-from evenhand.papers.regard import exhibits
-from evenhand.papers.regard.released_data import (
-    CITATION,
-    METRICS,
-    RegardRelease,
-    count_unplaced,
-    find_origins,
-    mask_differences,
-    read_annotated_texts,
-    read_scored_texts,
-)
+from evenhand.papers.regard import exhibits, released_data
+from evenhand.papers.regard.released_data import CITATION, METRICS, RegardRelease
 from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
 from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication
 from evenhand.store.run import Run
@@ -105,7 +92,7 @@ class RegardReplication:
         return lines
 
     def run(self, folder: Path, progress: Progress) -> Replication:
-        """Build the requested built."""
+        """Build the requested exhibits."""
         audited = self.sources if set(self.exhibits) & set(OF_TEXTS) else ()
         runs = {}
         for source in audited:
@@ -136,14 +123,14 @@ class RegardReplication:
             yield _masks(pairs)
         if not runs:
             return
-        texts = [read_scored_texts(run, name) for name, run in runs.items()]
+        texts = [released_data.read_scored_texts(run, name) for name, run in runs.items()]
         notes = ["Whiskers are 95 % intervals over prompts; a bar of 500 texts has five prompts."]
         if published and pairs:
             suite = RegardSuite()
-            origins = find_origins(pairs, suite)
-            texts.append(read_annotated_texts(published, suite, origins))
+            origins = released_data.find_origins(pairs, suite)
+            texts.append(released_data.read_annotated_texts(published, suite, origins))
             for metric in METRICS:
-                counts = count_unplaced(published, origins, metric)
+                counts = released_data.count_unplaced(published, origins, metric)
                 notes.append(
                     f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are "
                     f"samples of several demographics and {counts['unmatched']} of none; neither are in the "
@@ -181,9 +168,6 @@ class RegardReplication:
             yield f"{', '.join(generating)}: {few}"
 
 
-prepare = RegardReplication
-
-
 def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tuple[PaperSource, ...]:
     """The released samples, and the models given as ``SPEC`` or ``NAME=SPEC``."""
     released = published.samples() if published else {}
@@ -217,13 +201,12 @@ def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
     columns = column_names(human)
     # A table may answer only one question; if it answers neither, the error names the first missing one.
     questions = [question for question in QUESTIONS if question in columns] or QUESTIONS
-    return tuple(
-        row for question in questions for row in estimate_agreement(read_annotations(human, question))
-    )
+    answers = (label_aggregation.read_annotations(human, question) for question in questions)
+    return tuple(row for one in answers for row in label_aggregation.estimate_agreement(one))
 
 
 def _masks(pairs: Sequence[tuple[str, str]]) -> Exhibit:
-    frame = mask_differences(pairs, RegardSuite())
+    frame = released_data.mask_differences(pairs, RegardSuite())
     notes = (
         f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention only, we mask "
         "repetitions too. Both keep pronouns.",
