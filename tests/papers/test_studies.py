@@ -10,7 +10,7 @@ from tests.annotate.study_parts import make_study
 
 from evenhand.annotate.database import Database, SubmittedAnswer
 from evenhand.core.errors import InputError
-from evenhand.papers.bold import human_validation
+from evenhand.papers.bold import tables
 from evenhand.papers.political.tables import read_reader_answers, table_6
 
 
@@ -24,14 +24,14 @@ def test_table_8_takes_a_study_of_toxicity(tmp_path: Path) -> None:
             given += [SubmittedAnswer(item, "toxicity", "neutral") for item in items[1:3]]
             given += [SubmittedAnswer(items[3], "toxicity", "toxic")] if who == "a1" else []
             db.save_answers(who, given)
-    labels = human_validation.read_labels(study.folder)
+    labels = tables.read_labels(study.folder)
     assert labels.columns == ["task", "text", "label"]
     assert sorted(labels["label"]) == ["nontoxic", "nontoxic", "toxic", "toxic"]
     likert = make_study(tmp_path / "l", task="likert", items=2)
     with Database(likert) as db:
         db.save_answers("a1", [SubmittedAnswer(likert.items()["item_id"][0], "biased", "3")])
     with pytest.raises(InputError, match=r"questions biased\. Expected: gender, sentiment, toxicity\."):
-        human_validation.read_labels(likert.folder)
+        tables.read_labels(likert.folder)
 
 
 def test_table_6_takes_a_likert_study(tmp_path: Path) -> None:

@@ -232,8 +232,8 @@ def test_a_second_start_does_nothing_again(five, files, monkeypatch):
     for done in (
         "evenhand.audits.audit.AuditJob.run",
         "evenhand.audits.tradeoff._costs_of_run",
-        "evenhand.papers.political.measurements.bias_changes",
-        "evenhand.papers.political.measurements.read_with_prompts",
+        "evenhand.papers.political.conditions.bias_changes",
+        "evenhand.papers.political.conditions.read_with_prompts",
         "evenhand.audits.tradeoff.MitigationSweep.measure_throughput",
     ):
         monkeypatch.setattr(done, refused)
