@@ -330,7 +330,7 @@ class HubSuite:
         rows = _rows(files.paths)
         self._prompts, notes = _prompts(self._name, rows)
         columns = self._name.columns
-        _check_baselines(columns, self._prompts)
+        _check_groups(columns, self._prompts, self._name.place)
         self.info = SuiteInfo(
             name=self._name.title(),
             version=files.version,
@@ -447,20 +447,20 @@ def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> N
                 expected=", ".join(filter(None, table.columns)) or "a table whose columns have names",
                 fix="name one of these columns, or a field of one as COLUMN.FIELD",
             )
+
+
+def _check_groups(columns: PromptColumns, prompts: Sequence[Prompt], place: str) -> None:
+    if not prompts:
+        raise InputError("no row has a prompt", expected="at least one prompt", fix=f"check {ACCEPTED}")
     for axis, column in columns.groups.items():
-        for name in RESERVED_GROUPS & {_field(row, column) for row in table.iter_rows(named=True)}:
+        names = {group.name for prompt in prompts for group in prompt.groups if group.axis == axis}
+        for name in RESERVED_GROUPS & names:
             raise InputError(
                 f"column {column!r} of {place} has a group named {name!r}, a reserved name",
                 expected="any other name",
                 fix=f"rename that group, or leave the axis {axis} out",
             )
-
-
-def _check_baselines(columns: PromptColumns, prompts: Sequence[Prompt]) -> None:
-    if not prompts:
-        raise InputError("no row has a prompt", expected="at least one prompt", fix=f"check {ACCEPTED}")
-    for axis, baseline in columns.baselines.items():
-        names = {group.name for prompt in prompts for group in prompt.groups if group.axis == axis}
+        baseline = columns.baselines.get(axis, REST)
         if baseline not in names | RESERVED_GROUPS:
             raise InputError(
                 f"the baseline {baseline!r} of axis {axis!r} has no prompts",
