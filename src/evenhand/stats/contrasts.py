@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -146,17 +146,6 @@ def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = N
     return result(statistic=statistic, df_between=df_between, df_error=df_error, p=f_upper_tail(*test))
 
 
-class _Judgements(NamedTuple):
-    """Numbers per contrast, NaN where missing."""
-
-    estimate: Floats
-    low: Floats
-    high: Floats
-    se: Floats
-    df: Floats
-    p: Floats
-
-
 @dataclass(frozen=True, slots=True)
 class ContrastTests:
     """Contrasts of cells, for one or more outputs and sets of cells, each with its interval and test."""
@@ -165,7 +154,8 @@ class ContrastTests:
     weights: Floats
     is_share: bool
     level: float
-    judgements: _Judgements
+    judgements: Mapping[str, Floats]
+    """Numbers per contrast, by the field of a `Difference`; NaN where missing."""
 
     @classmethod
     def of(cls, cells: CellMoments, weights: Floats, *, is_share: bool, level: float) -> ContrastTests:
@@ -174,13 +164,13 @@ class ContrastTests:
             parts = (_judge_shares if is_share else _judge_means)(cells, weights, level)
             plain = ((cells.shares if is_share else cells.means) * weights).sum(axis=-1)
         few, empty = cells.clusters.min(axis=-1) < 2, cells.sizes.min(axis=-1) == 0
-        numbers = _Judgements(*(np.where(few, np.nan, part) for part in parts))
-        estimate = np.where(empty, np.nan, np.where(few, plain, parts.estimate))
-        return cls(cells, weights, is_share, level, numbers._replace(estimate=estimate))
+        numbers = {name: np.where(few, np.nan, part) for name, part in parts.items()}
+        numbers["estimate"] = np.where(empty, np.nan, np.where(few, plain, parts["estimate"]))
+        return cls(cells, weights, is_share, level, numbers)
 
     def difference(self, *at: int) -> Difference:
         """One contrast; a stands for the cells with a positive weight, b for those with a negative one."""
-        numbers = {name: float(part[at]) for name, part in self.judgements._asdict().items()}
+        numbers = {name: float(part[at]) for name, part in self.judgements.items()}
         known = {name: None if math.isnan(number) else number for name, number in numbers.items()}
         low, high, df, least = known["low"], known["high"], known["df"], None
         # From the interval's half width, so that shares near 0 have the uncertainty that is reported.
@@ -211,15 +201,15 @@ class ContrastTests:
         return share_estimates(self.moments.select(output), self.level)
 
 
-def _judge_means(cells: CellMoments, weights: Floats, level: float) -> _Judgements:
+def _judge_means(cells: CellMoments, weights: Floats, level: float) -> dict[str, Floats]:
     estimate, variance, df = cells.contrast(weights)
     se = np.sqrt(variance)
     half = np.where(se > 0, t_quantiles((1 + level) / 2, df) * se, np.nan)
     p = np.where(se > 0, 2 * t_lower_tails(-np.abs(estimate / se), df), np.nan)
-    return _Judgements(estimate, estimate - half, estimate + half, se, df, p)
+    return {"estimate": estimate, "low": estimate - half, "high": estimate + half, "se": se, "df": df, "p": p}
 
 
-def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> _Judgements:
+def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> dict[str, Floats]:
     newcombe = NewcombeIntervals.of(cells, weights)
     _, variance, df = cells.contrast(weights)
     estimate, se, quantile = newcombe.estimate, np.sqrt(variance), t_quantiles((1 + level) / 2, df)
@@ -238,7 +228,7 @@ def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> _Judgeme
     # Clusters that vary identically in all cells leave no standard error for the difference.
     is_degenerate = variance < _MIN_VARIANCE_SHARE * cells.variances.max(axis=-1)
     low, high, p = (np.where(is_degenerate, np.nan, part) for part in (low, high, p))
-    return _Judgements(estimate, low, high, se, df, p)
+    return {"estimate": estimate, "low": low, "high": high, "se": se, "df": df, "p": p}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from io import StringIO
 from itertools import product
 from math import prod
@@ -17,13 +18,13 @@ from pydantic import Field
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS, Group, Mask, Mention, Prompt, SuiteInfo
-from evenhand.core.regular_files import read_text
-from evenhand.core.toml import FORMAT, StrictModel, describe_misfit, parse_toml
+from evenhand.core.toml import StrictModel, read_model
 
 MOST_PROMPTS: Final = 1_000_000
 """Maximum prompts of a file: more is a mistake in the slots, and would fill the memory unnoticed."""
 Misfit: TypeAlias = tuple[str, str]
 """A problem, and what is expected instead."""
+_FIX: Final = "fix the file; `evenhand show templates` shows the format"
 _HEADER: Final = ("kind", "axis", "name", "value")
 _KINDS: Final = "baseline, group, mask, slot, template, with"
 
@@ -207,14 +208,8 @@ def read_templates(path: Path) -> TemplateFile:
     """The checked contents of a template file; raises an error that names the first problem."""
     if path.suffix.lower() not in (".toml", ".csv"):
         raise _error(path, f"the ending {path.suffix!r} is not known", "a file ending in .toml or .csv")
-    try:
-        text = read_text(path, encoding="utf-8-sig")
-        contents = parse_toml(text) if path.suffix.lower() == ".toml" else _read_csv(text, path)
-        file = TemplateFile.model_validate(contents)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise _error(path, describe_misfit(error), FORMAT) from error
+    parse = partial(_read_csv, path=path) if path.suffix.lower() == ".csv" else None
+    file = read_model(path, TemplateFile, fix=_FIX, parse=parse)
     # A template without an id gets its number as id.
     templates = tuple(
         template if template.id else template.model_copy(update={"id": str(number)})
@@ -227,8 +222,7 @@ def read_templates(path: Path) -> TemplateFile:
 
 
 def _error(path: Path, problem: str, accepted: str) -> InputError:
-    fix = "fix the file; `evenhand show templates` shows the format"
-    return InputError(f"{path.name}: {problem}", expected=accepted, fix=fix)
+    return InputError(f"{path.name}: {problem}", expected=accepted, fix=_FIX)
 
 
 def _read_csv(text: str, path: Path) -> Mapping[str, object]:
