@@ -26,7 +26,7 @@ from evenhand.stats._arrays import (
     encode_jointly,
 )
 from evenhand.stats._moments import CellMoments, ClusterTable, compute_moments
-from evenhand.stats.intervals import NewcombeIntervals, estimate_ratio, share_estimates
+from evenhand.stats.intervals import NewcombeIntervals, effective_sizes, estimate_ratio, share_estimates
 from evenhand.stats.quantiles import f_upper_tail, t_lower_tails, t_quantile, t_quantiles
 from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, TOO_MANY_GROUPS, Difference, Omnibus
 
@@ -210,8 +210,11 @@ def _judge_means(cells: CellMoments, weights: Floats, level: float) -> dict[str,
 
 
 def _judge_shares(cells: CellMoments, weights: Floats, level: float) -> dict[str, Floats]:
-    newcombe = NewcombeIntervals.of(cells, weights)
     _, variance, df = cells.contrast(weights)
+    independent = (weights**2 * cells.variances).sum(axis=-1)
+    shared = np.where(independent > 0, variance / independent, 1.0)
+    sizes = effective_sizes(cells.shares, cells.sizes, cells.kish, cells.variances)
+    newcombe = NewcombeIntervals(cells.shares, sizes, weights, shared, df, cells.own_df(df))
     estimate, se, quantile = newcombe.estimate, np.sqrt(variance), t_quantiles((1 + level) / 2, df)
     low, high = newcombe.interval(quantile)
     first = newcombe.shares[..., :1]

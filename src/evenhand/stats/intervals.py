@@ -220,20 +220,6 @@ class NewcombeIntervals(NamedTuple):
     own: Floats | None = None
     """Degrees of freedom of each share's own variance, at most ``df``; None means ``df``."""
 
-    @classmethod
-    def of(cls, cells: CellMoments, weights: Floats) -> NewcombeIntervals:
-        """The contrasts of the shares of cells."""
-        _, variance, df = cells.contrast(weights)
-        independent = (weights**2 * cells.variances).sum(axis=-1)
-        return cls(
-            shares=cells.shares,
-            sizes=effective_sizes(cells.shares, cells.sizes, cells.kish, cells.variances),
-            weights=weights,
-            shared=np.where(independent > 0, variance / independent, 1.0),
-            df=df,
-            own=cells.own_df(df),
-        )
-
     @property
     def estimate(self) -> Floats:
         """The weighted sums."""
