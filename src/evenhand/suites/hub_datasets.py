@@ -65,12 +65,6 @@ class PromptColumns:
     mentions: str | None = None
     strata: tuple[str, ...] = ()
 
-    def list_columns(self) -> dict[str, str]:
-        """Every column, by the option that names it."""
-        single = {key: column for key in _SINGLE if (column := getattr(self, key))}
-        groups = {f"group.{axis}": column for axis, column in self.groups.items()}
-        return single | groups | {f"stratum {column}": column for column in self.strata}
-
 
 class DatasetName(NamedTuple):
     """The parts of the name of a dataset."""
@@ -439,7 +433,9 @@ def _parse_json(value: str | None) -> Json:
 
 
 def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> None:
-    for option, column in columns.list_columns().items():
+    named = {key: column for key in _SINGLE if (column := getattr(columns, key))}
+    named |= {f"group.{axis}": column for axis, column in columns.groups.items()}
+    for option, column in (named | {f"stratum {column}": column for column in columns.strata}).items():
         if not any(_field(row, column) for row in table.iter_rows(named=True)):
             exists = column in table.columns or column.partition(".")[0] in table.columns
             raise InputError(

@@ -66,11 +66,14 @@ def pair_variants(first: str, second: str, axis: str) -> list[dict[str, str]]:
     """The sets of a row, each from group to sentence: at most two, without duplicates."""
     variants: dict[str, dict[str, str]] = {}
     for one, other in ((first, second), (second, first)):
-        filled = _fill_groups(one, other, axis)
+        tokens = _TOKENS.findall(one)
+        words = list(_find_group_words(tokens, _TOKENS.findall(other), axis))
+        groups = group_forms()[axis][0].fill if words else ()
+        filled = {group: _write_sentence(tokens, words, group) for group in groups}
         if filled and len(set(filled.values())) == len(filled):
             # Sets are equal if their sentences have the same words.
-            words = re.findall(r"\w+", next(iter(filled.values())).lower())
-            variants.setdefault(" ".join(words), filled)
+            plain = re.findall(r"\w+", next(iter(filled.values())).lower())
+            variants.setdefault(" ".join(plain), filled)
     return list(variants.values())
 
 
@@ -79,13 +82,6 @@ def group_forms() -> Mapping[str, tuple[WordForm, ...]]:
     """The forms of every axis, in the order they are tried."""
     text = asset_path("pairs", "crows_forms.toml").read_text(encoding="utf-8")
     return TypeAdapter(dict[str, tuple[WordForm, ...]]).validate_python(tomllib.loads(text))
-
-
-def _fill_groups(sentence: str, other: str, axis: str) -> dict[str, str]:
-    tokens, others = _TOKENS.findall(sentence), _TOKENS.findall(other)
-    words = list(_find_group_words(tokens, others, axis))
-    groups = group_forms()[axis][0].fill if words else ()
-    return {group: _write_sentence(tokens, words, group) for group in groups}
 
 
 def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -> Iterator[_GroupWord]:
@@ -123,16 +119,14 @@ def _fits(word: _GroupWord, tokens: Sequence[str], against: Sequence[str]) -> bo
 
 
 def _looks_like_name(word: str) -> bool:
-    plain = word.lower()
-    is_known = plain in _FUNCTION or (plain,) in _group_words()
-    return word[0].isupper() and not word.isupper() and not is_known
+    return word[0].isupper() and not word.isupper() and word.lower() not in _known_words()
 
 
 @cache
-def _group_words() -> frozenset[tuple[str, ...]]:
-    """The words of all forms except names: none of them counts as a name."""
-    listed = [form.words for forms in group_forms().values() for form in forms if not form.is_name]
-    return frozenset().union(*listed)
+def _known_words() -> frozenset[str]:
+    """The words that never count as a name: function words, and those of all forms except names."""
+    forms = [form for forms in group_forms().values() for form in forms if not form.is_name]
+    return _FUNCTION | {words[0] for form in forms for words in form.words if len(words) == 1}
 
 
 def _before_noun(tokens: Sequence[str], places: Sequence[int]) -> bool:
