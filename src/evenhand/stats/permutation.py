@@ -25,7 +25,7 @@ from evenhand.stats._arrays import (
 )
 from evenhand.stats.contrasts import GAP
 from evenhand.stats.intervals import NewcombeIntervals, effective_sizes
-from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER, Permutation
+from evenhand.stats.results import NO_VALUES, NO_VARIATION, ONE_CLUSTER
 
 _BLOCK = 2_000_000
 """Number of cluster labels held in memory at once."""
@@ -33,6 +33,20 @@ _CANCELLED = 1e-13
 """A variance below this share of its terms is cancellation error."""
 _TIE = 1e-9
 """Statistics within this relative distance are ties, separated only by rounding."""
+
+
+class Permutation(NamedTuple):
+    """A p-value from exchanging group labels."""
+
+    estimate: float | None = None
+    """Mean of the group minus mean of the others."""
+    p: float | None = None
+    """Two-sided. Never below 1 / (arrangements + 1) unless exact."""
+    arrangements: int = 0
+    """Number of label arrangements evaluated."""
+    is_exact: bool = False
+    """True if every possible arrangement was evaluated."""
+    null_reason: str | None = None
 
 
 def cluster_permutation(
@@ -58,23 +72,21 @@ def cluster_permutation(
     values = (check_binary if is_share else check_values)(y, "y")
     in_group = check_group(group, values.size)
     sides = _Sides.of(values, in_group, encode_clusters(clusters, values.size))
-    result = partial(Permutation, n=values.size, n_clusters=sides.n_clusters, method="cluster permutation")
     if not sides.n_clusters or sides.sizes.sum(axis=0).min() == 0:
-        return result(None, None, 0, is_exact=False, null_reason=NO_VALUES)
+        return Permutation(null_reason=NO_VALUES)
     inside, outside = sides.sums.sum(axis=0) / sides.sizes.sum(axis=0)
     gap, is_single = float(inside - outside), np.count_nonzero(sides.sizes, axis=0).min() < 2
     if is_single or float(np.ptp(values)) == 0:
-        reason = ONE_CLUSTER if is_single else NO_VARIATION
-        return result(gap, None, 0, is_exact=False, null_reason=reason)
+        return Permutation(gap, null_reason=ONE_CLUSTER if is_single else NO_VARIATION)
     statistics = partial(_judge_shares, centre=float(values.mean())) if is_share else _judge_means
     observed = float(statistics(sides.totals(np.zeros((1, sides.n_clusters), dtype=np.bool_)))[0])
-    total = sides.arrangements()
+    total = math.comb(sides.inside.size, int(sides.inside.sum())) << int(np.count_nonzero(sides.spans))
     is_exact = total <= resamples
     blocks = sides.enumerate_totals() if is_exact else sides.draw(rng, resamples)
     threshold = observed * (1 - _TIE)
     extreme = sum(int(np.count_nonzero(statistics(block) >= threshold)) for block in blocks)
     p = extreme / total if is_exact else (1 + extreme) / (resamples + 1)
-    return result(gap, p, total if is_exact else resamples, is_exact=is_exact)
+    return Permutation(gap, p, total if is_exact else resamples, is_exact)
 
 
 class _Sides(NamedTuple):
@@ -110,11 +122,6 @@ class _Sides(NamedTuple):
         """Which of the one-sided clusters are in the group."""
         inside: Bools = self.sizes[~self.spans, 0] > 0
         return inside
-
-    def arrangements(self) -> int:
-        """The number of possible arrangements of labels."""
-        flips = int(np.count_nonzero(self.spans))
-        return math.comb(self.inside.size, int(self.inside.sum())) << flips
 
     def enumerate_totals(self) -> Iterator[Floats]:
         """The totals of every arrangement, in blocks."""
