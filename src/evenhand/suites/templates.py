@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from io import StringIO
-from itertools import product
+from itertools import chain, product
 from math import prod
+from operator import or_
 from pathlib import Path
 from string import Formatter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import Field
 
@@ -316,33 +317,28 @@ class TemplateSuite:
         values = [f"{slot}={value}" for slot, value in fills.items()]
         choices = (_list_choices(name, forms, template) for name, forms in self._file.axes.items())
         for chosen in product(*(choice for choice in choices if choice)):
-            words = {**fills, **{slot: word for one in chosen for slot, word in one.fills.items()}}
+            groups, filled, mentions = zip(*chosen, strict=True)
+            words = reduce(or_, filled, fills)
             yield Prompt.create(
                 self.info.name,
                 template.text.format(**words),
-                groups=tuple(one.group for one in chosen),
+                groups=groups,
                 cluster=template.id,
                 template_id="/".join((template.id, *values)),
-                mentions=tuple(mention for one in chosen for mention in one.mentions),
+                mentions=tuple(chain.from_iterable(mentions)),
                 fills=words,
             )
 
 
-class _Choice(NamedTuple):
-    """One way in which an axis can fill a template."""
-
-    group: Group
-    fills: dict[str, str]
-    mentions: tuple[Mention, ...]
-
-
-def _list_choices(name: str, forms: AxisForms, template: PromptTemplate) -> list[_Choice]:
-    """Every group of an axis with each of its words; empty where the template does not use the axis."""
+def _list_choices(
+    name: str, forms: AxisForms, template: PromptTemplate
+) -> list[tuple[Group, dict[str, str], tuple[Mention, ...]]]:
+    """Every group of an axis with what each of its words fills and masks; empty if the axis is not used."""
     used = set(template.slots())
     if not used & {name, *forms.agreeing()}:
         return []
     return [
-        _Choice(
+        (
             Group(name, group.name),
             {**group.agreeing, name: word},
             (Mention(word, mask=forms.mask),) if name in used else (),
