@@ -107,17 +107,15 @@ def clustered_contrast(
             expected=f"one integer from 0 to {len(weights) - 1} for each value",
         )
     codes = encode_clusters(clusters, values.size)
-    signs, rows = np.sign(weights), np.bincount(of_cell, minlength=len(weights))
-    used, keep = np.flatnonzero(signs), signs[of_cell] != 0
-    if not used.size or not rows[used].all():
-        n_a, n_b, n_clusters = int(rows[signs > 0].sum()), int(rows[signs < 0].sum()), np.unique(codes).size
+    own = np.asarray(weights, dtype=np.float64)
+    used, keep = np.flatnonzero(own), own[of_cell] != 0
+    if not used.size:
+        sizes = {"n_a": 0, "n_b": 0, "n_clusters": np.unique(codes).size}
         method = SHARES if is_share else MEANS
-        sizes = {"n_a": n_a, "n_b": n_b, "n_clusters": n_clusters}
         return Difference(level=level, method=method, null_reason=NO_VALUES, **sizes)
     packed = np.searchsorted(used, of_cell[keep])
     moments = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
-    own = np.asarray(weights, dtype=np.float64)[used]
-    return ContrastTests.of(moments, own, is_share=is_share, level=check_level(level)).difference()
+    return ContrastTests.of(moments, own[used], is_share=is_share, level=check_level(level)).difference()
 
 
 def clustered_omnibus(y: npt.ArrayLike, groups: npt.ArrayLike, clusters: Ids = None) -> Omnibus:
