@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic import Field, TypeAdapter
 
@@ -56,10 +57,8 @@ class WordForm(StrictModel):
         return frozenset(tuple(word.lower().split()) for word in (*self.fill.values(), *self.other_words))
 
 
-class _GroupWord(NamedTuple):
-    places: Sequence[int]
-    """The positions of its tokens."""
-    form: WordForm
+_GroupWord = tuple[Sequence[int], WordForm]
+"""The positions of a group word's tokens, and its form."""
 
 
 def pair_variants(first: str, second: str, axis: str) -> list[dict[str, str]]:
@@ -94,21 +93,16 @@ def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -
         at = start
         while kind != "equal" and at < end:
             # Longest first.
-            candidates = (
-                _GroupWord(words[at : at + length], form)
-                for length in (2, 1)
-                if at + length <= end
-                for form in group_forms()[axis]
-            )
-            match = next((word for word in candidates if _fits(word, tokens, other_words[low:high])), None)
+            spans = (words[at : at + length] for length in (2, 1) if at + length <= end)
+            candidates = product(spans, group_forms()[axis])
+            match = next((word for word in candidates if _fits(*word, tokens, other_words[low:high])), None)
             if match is not None:
                 yield match
-            at += len(match.places) if match else 1
+            at += len(match[0]) if match else 1
 
 
-def _fits(word: _GroupWord, tokens: Sequence[str], against: Sequence[str]) -> bool:
+def _fits(places: Sequence[int], form: WordForm, tokens: Sequence[str], against: Sequence[str]) -> bool:
     """Whether the words at these places belong to the form."""
-    places, form = word
     if form.is_name:
         names = all(_looks_like_name(tokens[place]) for place in places)
         return names and any(_looks_like_name(other) for other in against)
@@ -142,13 +136,12 @@ def _write_sentence(tokens: Sequence[str], words: Sequence[_GroupWord], group: s
     is_female = bool({"she", "her", "herself", "hers"} & {token.lower() for token in tokens})
     parts: list[str] = []
     at = 0
-    for word in words:
-        parts += tokens[at : word.places[0]]
-        fills = word.form.female if word.form.female and is_female else word.form.fill
-        fill = fills[group]
+    for places, form in words:
+        parts += tokens[at : places[0]]
+        fill = (form.female if form.female and is_female else form.fill)[group]
         _fix_article(parts, fill)
         parts.append(fill[0].upper() + fill[1:] if _starts_sentence(parts) else fill)
-        at = word.places[-1] + 1
+        at = places[-1] + 1
     return "".join([*parts, *tokens[at:]])
 
 
