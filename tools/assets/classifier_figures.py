@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -57,16 +57,6 @@ ROUNDS: Final = 1000
 _PRONOUNS: Mapping[str, tuple[str, str]] = {"he": ("him", "his"), "she": ("her", "her")}
 
 
-class Answering(Protocol):
-    """A classifier of ours."""
-
-    heads: tuple[Head, ...]
-
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text, the labels of all heads side by side."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Answered:
     """Texts, what people said of them, and what a classifier said."""
@@ -76,7 +66,7 @@ class Answered:
     heads: tuple[Head, ...]
 
     @classmethod
-    def of(cls, classifier: Answering, examples: Sequence[Example]) -> Answered:
+    def of(cls, classifier: TextClassifier, examples: Sequence[Example]) -> Answered:
         """The answers of a classifier."""
         said = classifier.probabilities([example.text for example in examples])
         return cls(examples, said.astype(np.float64), classifier.heads)
@@ -161,7 +151,7 @@ class Gap(NamedTuple):
     """The template moved most, with its sign."""
 
 
-def group_gaps(classifier: Answering, *, path: Path | None = None) -> list[Gap]:
+def group_gaps(classifier: TextClassifier, *, path: Path | None = None) -> list[Gap]:
     """Differences of every answer between two groups in the same sentences, with intervals over templates."""
     data = json.loads((path or asset_path("classifiers", "pairs.json")).read_text(encoding="utf-8"))
     said = {
