@@ -28,8 +28,7 @@ from evenhand.audits.parallel import map_threads
 from evenhand.config import SettingsOptions
 from evenhand.core.records import ALL, Prompt
 from evenhand.core.seeds import make_generator
-from evenhand.stats.contrasts import stratified_difference
-from evenhand.stats.permutation import cluster_permutation
+from evenhand.stats.contrasts import cluster_permutation, stratified_difference
 from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
 
 ALPHA = 0.05
