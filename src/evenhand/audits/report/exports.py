@@ -95,7 +95,7 @@ def list_numbers(run: Run) -> dict[str, float]:
         "gaps_judged": findings.judged_gaps,
         "gaps_cannot_tell": findings.inconclusive,
     }
-    return numbers | {name: float(len(counted)) for name, counted in counts.items()}
+    return numbers | {name: float(len(each)) for name, each in counts.items()}
 
 
 def list_identifiers(run: Run) -> dict[str, str]:

@@ -88,7 +88,13 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
         ends = accumulate(len(own) for *_, own in plans)
         # One panel stays whatever its size: a page without a chart helps nobody.
         plans = [plan for plan, end in zip(plans, ends, strict=True) if end <= most_rows] or plans[:1]
-    omnibus, cuts, level = read_omnibus(run), _read_cuts(run), format_level(run)
+    omnibus, level = read_omnibus(run), format_level(run)
+    # For each axis and share its cuts, from the middle outwards, and which is the metric's own.
+    names = ("suite", "model", "axis", "metric", "output")
+    table = run.table("cuts").select(*names, "cut", "own").unique(maintain_order=True)
+    ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
+    parts = ordered.group_by(names, maintain_order=True).agg("cut", "own").iter_rows()
+    cuts = {tuple(key): (tuple(values), own.index(True)) for *key, values, own in parts if True in own}
     figures = []
     for (number, key), part in groupby(plans, key=itemgetter(0, 1)):
         panels, drawn = [], list[Values]()
@@ -138,15 +144,6 @@ def _read_rows(run: Run, findings: Findings) -> Iterator[Values]:
             reference, standing = values["value"], "baseline"
         more = {"index": index, "gap": own, "reference": reference, "standing": standing}
         yield values | more | {"spread": spreads.get(key)}
-
-
-def _read_cuts(run: Run) -> dict[tuple[str, ...], Cuts]:
-    """For each axis and share its cuts, from the middle outwards, and which is the metric's own."""
-    names = ("suite", "model", "axis", "metric", "output")
-    table = run.table("cuts").select(*names, "cut", "own").unique(maintain_order=True)
-    ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
-    parts = ordered.group_by(names, maintain_order=True).agg("cut", "own").iter_rows()
-    return {tuple(key): (tuple(cuts), own.index(True)) for *key, cuts, own in parts if True in own}
 
 
 def _build_panel(

@@ -249,10 +249,10 @@ def find_gaps(run: Run) -> Findings:
     headline, rest = _describe_gaps(judged, by_standing, confirmed)
     if not largest and len(by_standing["missing"]) < len(judged):
         rest += _describe_omnibus(run, known)
-
-    def rank_doubt(gap: Gap) -> float:
-        return -(gap.comparison.min_detectable or 0) / (gap.measure.span or 1)
-
+    unclear = sorted(
+        by_standing["unclear"],
+        key=lambda gap: -(gap.comparison.min_detectable or 0) / (gap.measure.span or 1),
+    )
     return Findings(
         measures=known,
         primary=primary,
@@ -261,7 +261,7 @@ def find_gaps(run: Run) -> Findings:
         gaps=tuple(sorted(gaps, key=_rank_gap)),
         by_standing=by_standing,
         confirmed_gaps=confirmed,
-        inconclusive=tuple(sorted(by_standing["unclear"], key=rank_doubt)),
+        inconclusive=tuple(unclear),
         headline=headline,
         verdict=headline + rest,
     )

@@ -73,6 +73,7 @@ def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings, (question, details) = find_gaps(run), describe_question(run)
     strata, warnings = side_tables.build_strata(run, findings)
+    distances, leans = side_tables.build_distances(run)
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
     tally = doc.count_verdicts(
@@ -87,7 +88,7 @@ def build_report(run: Run) -> doc.Report:
         verdicts=[findings.verdict],
         headline=findings.headline,
         opening=(
-            doc.Text(side_tables.describe_distances(run), "", "terminal"),
+            doc.Text(leans, "", "terminal"),
             doc.Cards(cards, "Largest gaps"),
             doc.Text("" if cards else rest[:1].upper() + rest[1:], "seen", "html"),
             doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
@@ -99,7 +100,7 @@ def build_report(run: Run) -> doc.Report:
             _omnibus(run, findings),
             side_tables.build_overview(run, findings),
             *_explore(run, findings),
-            side_tables.build_distances(run),
+            distances,
             strata,
             side_tables.build_pairs(run, findings),
             _exclusions(run),
