@@ -27,7 +27,7 @@ import httpx
 import numpy as np
 from harness import FORMAT, gate, machine, parser, write
 
-from evenhand.annotate.database import Database, create_invitations
+from evenhand.annotate.database import Database
 from evenhand.annotate.label_set import read_labels
 from evenhand.annotate.study import Study, StudyConfig, parse_task, task_text, write_study
 from evenhand.annotate.study_creation import ItemCandidate, items_table
@@ -77,7 +77,7 @@ def make(folder: Path, people: int) -> tuple[Study, list[str]]:
     table = items_table(texts, parse_task(text, where="sentiment"))
     study = write_study(folder, task=text, settings=settings, items=table)
     with Database(study) as db:
-        return study, [one.token for one in create_invitations(db, people)]
+        return study, [one.token for one in db.create_invitations(people)]
 
 
 def port() -> int:

@@ -23,7 +23,6 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import evenhand
-from evenhand.annotate import database
 from evenhand.annotate.database import Database
 from evenhand.annotate.study import Study
 from evenhand.annotate.web_app import create_app
@@ -65,7 +64,7 @@ def _report(browser: Any, file: Path) -> None:
 
 def _app(browser: Any, study: Study) -> None:
     with Database(study) as db, _served(db) as address:
-        tokens = [one.token for one in database.create_invitations(db, 2)]
+        tokens = [one.token for one in db.create_invitations(2)]
         for token, (name, size) in zip(tokens, (("annotate", DESK), ("annotate-phone", PHONE)), strict=True):
             page = browser.new_context(**size, **LIGHT).new_page()
             page.goto(f"{address}/join/{token}")

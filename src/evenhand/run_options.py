@@ -282,18 +282,13 @@ class RunOptions(Measuring, Seeded, Recording, Logging, Configured, Running, tot
     """Options shared by all runs over texts."""
 
 
-class AuditedSuites(TypedDict, total=False):
-    """The prompts of an audit."""
+class AuditInputs(TypedDict, total=False):
+    """The prompts of an audit, and the options of its mitigation under the mitigation's own names."""
 
     suite: Annotated[
         str | Sequence[str] | Suite | None,
         Option("Prompt suites, repeated or comma-separated (default starter).", complete="suites"),
     ]
-
-
-class MitigationOption(TypedDict, total=False):
-    """Options of a mitigation, under the mitigation's own names."""
-
     mitigation_options: Annotated[
         Mapping[str, Value] | None,
         Option(
@@ -305,7 +300,7 @@ class MitigationOption(TypedDict, total=False):
     ]
 
 
-class AuditOptions(AuditedSuites, MitigationOption, Sampling, RunOptions, total=False):
+class AuditOptions(AuditInputs, Sampling, RunOptions, total=False):
     """The options of ``audit``."""
 
     mitigate: Annotated[

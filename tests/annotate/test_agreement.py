@@ -12,7 +12,7 @@ from tests.annotate.study_parts import make_study
 
 import evenhand
 from evenhand.annotate.agreement import prepare
-from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
+from evenhand.annotate.database import Database, SubmittedAnswer
 from evenhand.core.errors import InputError
 
 
@@ -66,7 +66,7 @@ def test_checks_are_not_ratings_and_are_counted(tmp_path: Path) -> None:
                 SubmittedAnswer(item, "sentiment", label if who == "a1" else "neutral")
                 for item, label in expected.items()
             ]
-            save_answers(db, who, given + checks)
+            db.save_answers(who, given + checks)
     run = evenhand.agreement(study.folder, out=tmp_path / "out")
     people = {row["annotator"]: row for row in run.table("annotators").iter_rows(named=True)}
     assert (people["a1"]["checks_passed"], people["a1"]["n"]) == (len(expected), 6)
@@ -103,7 +103,7 @@ def test_one_text_has_no_interval(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"consensus": "vote"}, r"^--consensus 'vote'\. Expected: majority, dawid-skene\."),
-        ({"agreement": 2.0}, r"^--agreement 2\. Expected: at least 0 and at most 1\."),
+        ({"agreement": 2.0}, r"^--agreement 2\. Expected: from 0 and at most 1\."),
         ({"least": 0}, r"^--least 0\. Expected: 1 or more\."),
         ({"level": 1.0}, r"^--level 1\. Expected: above 0.5 and below 1\."),
         ({"question": "joy"}, r"has no answers to the question 'joy'\. Expected: regard\."),
@@ -119,8 +119,7 @@ def test_methods_are_paired_over_people(tmp_path: Path) -> None:
     items = study.items()
     with Database(study) as db:
         for number, who in enumerate(("a1", "a2", "a3", "a4")):
-            save_answers(
-                db,
+            db.save_answers(
                 who,
                 [
                     SubmittedAnswer(

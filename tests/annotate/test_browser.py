@@ -12,8 +12,7 @@ from tests.annotate.study_parts import make_study, serving
 from tests.chromium import PATIENCE, opened
 from tests.report.test_browser import CONTRAST
 
-from evenhand.annotate import database
-from evenhand.annotate.database import Database, latest_answers
+from evenhand.annotate.database import Database
 
 pytestmark = pytest.mark.browser
 STILL = {"reduced_motion": "reduce"}
@@ -63,7 +62,7 @@ class House:
 
     def __init__(self, browser: Any, db: Database, address: str) -> None:
         self.browser, self.db, self.address = browser, db, address
-        self.tokens = [one.token for one in database.create_invitations(db, 2)]
+        self.tokens = [one.token for one in db.create_invitations(2)]
         self.seats: list[Seat] = []
 
     def seat(self, number: int = 0, **options: object) -> Seat:
@@ -116,7 +115,7 @@ def test_two_pages_by_keyboard_alone(house: House) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("[data-done]")
     assert "All 20 texts you were given are answered and saved" in page.text_content("main")
-    labels = [one.label for one in latest_answers(house.db, "a1")]
+    labels = [one.label for one in house.db.latest_answers("a1")]
     # The order of the keys is positive, neutral, negative: four, three and three, then ten neutral ones.
     assert labels[:10] == (["positive", "neutral", "negative"] * 4)[:10]
     assert labels[10:] == ["neutral"] * 10
@@ -143,7 +142,7 @@ def test_undo_on_a_page_and_across_pages(house: House) -> None:
     page.wait_for_url("**/work?page=0")
     page.wait_for_function("document.querySelectorAll('.choice input:checked').length === 9")
     seat.saved()
-    assert len(latest_answers(house.db)) == 9
+    assert len(house.db.latest_answers()) == 9
     page.keyboard.press("1")
     seat.saved()
     page.locator("#undo").click()
@@ -166,7 +165,7 @@ def test_by_touch_on_a_phone(regard: House) -> None:
         card.locator("[data-question=regard] .choice").nth(number % 6).tap()
         card.locator("[data-question=sentiment] .choice").nth(0).tap()
     seat.saved()
-    assert len(latest_answers(regard.db, "a1")) == 20
+    assert len(regard.db.latest_answers("a1")) == 20
     page.locator("#undo").tap()
     seat.saved()
     assert seat.chosen() == 19
@@ -193,10 +192,10 @@ def test_a_connection_that_goes_and_comes_back(house: House) -> None:
     page.keyboard.press("Enter")  # the page is not left while something is unsent
     page.wait_for_timeout(200)
     assert "page=1" not in page.url
-    assert len(latest_answers(house.db)) == 1
+    assert len(house.db.latest_answers()) == 1
     seat.context.set_offline(False)
     seat.saved()
-    assert len(latest_answers(house.db)) == 10
+    assert len(house.db.latest_answers()) == 10
     assert page.locator("#trouble").is_hidden()
     # Another device, by the same link: it is all there.
     phone = house.seat(**PHONE)
@@ -219,7 +218,7 @@ def test_unsent_answers_outlive_the_page(house: House) -> None:
     page.wait_for_selector("html.js .card.now")
     seat.saved()
     assert seat.chosen() == 1
-    assert [one.label for one in latest_answers(house.db)] == ["positive"]
+    assert [one.label for one in house.db.latest_answers()] == ["positive"]
 
 
 @pytest.mark.parametrize("where", ["/", "/work?page=9"])
@@ -244,7 +243,7 @@ def test_unsent_answers_are_sent_from_the_first_and_the_last_page(house: House, 
     page.goto(f"{house.address}{where}")
     assert page.locator("[data-done]").count() == ends
     seat.saved()
-    assert "positive" in [one.label for one in latest_answers(house.db)]
+    assert "positive" in [one.label for one in house.db.latest_answers()]
     assert page.locator("#trouble").is_hidden()
 
 
@@ -258,9 +257,9 @@ def test_two_people_at_once_in_one_study(house: House) -> None:
         second.page.locator(".card").nth(number).locator(".choice").nth(2).tap()
     first.saved()
     second.saved()
-    labels = {who: {one.label for one in latest_answers(house.db, who)} for who in ("a1", "a2")}
+    labels = {who: {one.label for one in house.db.latest_answers(who)} for who in ("a1", "a2")}
     assert labels == {"a1": {"positive"}, "a2": {"negative"}}
-    assert len(latest_answers(house.db)) == 20
+    assert len(house.db.latest_answers()) == 20
 
 
 def test_a_scale_one_at_a_time(likert: House) -> None:
@@ -277,7 +276,7 @@ def test_a_scale_one_at_a_time(likert: House) -> None:
         page.keyboard.press("Enter")
     page.wait_for_selector("[data-done]")
     assert "All 9 texts" in page.text_content("main")
-    labels = [one.label for one in latest_answers(likert.db, "a1")]
+    labels = [one.label for one in likert.db.latest_answers("a1")]
     assert labels == ["2", "7", "5"] * 9
 
 
@@ -332,7 +331,7 @@ def test_without_scripts_the_page_is_a_form(house: House) -> None:
         page.locator(".card").nth(number).locator("input").nth(1).check()
     page.get_by_role("button", name="Save and continue").click()
     page.wait_for_url("**/work?page=1")
-    assert len(latest_answers(house.db)) == 10
+    assert len(house.db.latest_answers()) == 10
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

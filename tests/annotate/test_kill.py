@@ -13,7 +13,6 @@ import pytest
 import sqlalchemy as sa
 from tests.annotate.study_parts import Reader, free_port, make_study, served
 
-from evenhand.annotate import database
 from evenhand.annotate.database import Database, answers
 from evenhand.annotate.label_set import read_labels
 
@@ -23,7 +22,7 @@ PEOPLE = 4
 def test_an_acknowledged_answer_survives_a_kill(tmp_path: Path, place: str | None) -> None:
     study = make_study(tmp_path / "s", items=20, annotators=PEOPLE, checks=False)
     with Database(study, place) as db:
-        tokens = [one.token for one in database.create_invitations(db, PEOPLE)]
+        tokens = [one.token for one in db.create_invitations(PEOPLE)]
     port = free_port()
     acknowledged: dict[tuple[str, str], str] = {}
     on_the_way: dict[tuple[str, str], str] = {}
@@ -80,7 +79,7 @@ def test_a_page_on_its_way_is_stored_whole_or_not_at_all(
     """Whole pages without a pause, a kill at a seeded moment, and the last page sent once more."""
     study = make_study(tmp_path / "s", items=20, annotators=1, checks=False)
     with Database(study, place) as db:
-        token = database.create_invitations(db, 1)[0].token
+        token = db.create_invitations(1)[0].token
     port, turn, label = free_port(), 0, ""
     with served(study, port, url=place) as process:
         reader = Reader(f"http://127.0.0.1:{port}", token)

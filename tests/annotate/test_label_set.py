@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
+from evenhand.annotate.database import Database, SubmittedAnswer
 from evenhand.annotate.label_set import AGGREGATED, read_label_set
 from evenhand.core.errors import InputError
 
@@ -132,7 +132,7 @@ def test_a_study_brings_texts_codes_and_checks(tmp_path: Path) -> None:
     label = next(iter(question.codes))
     with Database(study) as db:
         for who in ("a1", "a2"):
-            save_answers(db, who, [SubmittedAnswer(item, question.name, label) for item in items["item_id"]])
+            db.save_answers(who, [SubmittedAnswer(item, question.name, label) for item in items["item_id"]])
     found = read_label_set(study.folder)
     assert found.rows.height == 2 * items.height
     assert found.rows["text"].null_count() == 0

@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate import database
 from evenhand.annotate.annotation_service import AnnotationService
 from evenhand.annotate.database import (
     CHANGES,
@@ -22,8 +21,6 @@ from evenhand.annotate.database import (
     Person,
     SubmittedAnswer,
     answers,
-    latest_answers,
-    save_answers,
     utc_now,
 )
 from evenhand.annotate.label_set import read_labels
@@ -43,16 +40,16 @@ def rows(db: Database) -> int:
 def test_the_last_answer_counts(study: Study, place: str | None) -> None:
     item = ids(study)[0]
     with Database(study, place) as db:
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "positive")], mark="1" * 16)
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "negative")], mark="2" * 16)
-        save_answers(db, "a2", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
-        assert [(one.annotator, one.label) for one in latest_answers(db)] == [
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "positive")], mark="1" * 16)
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "negative")], mark="2" * 16)
+        db.save_answers("a2", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
+        assert [(one.annotator, one.label) for one in db.latest_answers()] == [
             ("a1", "negative"),
             ("a2", "neutral"),
         ]
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", None)], mark="3" * 16)
-        assert [one.annotator for one in latest_answers(db)] == ["a2"]
-        assert latest_answers(db, "a1") == []
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", None)], mark="3" * 16)
+        assert [one.annotator for one in db.latest_answers()] == ["a2"]
+        assert db.latest_answers("a1") == []
         assert rows(db) == 4  # nothing was overwritten
 
 
@@ -63,12 +60,12 @@ def test_a_submission_sent_twice_is_stored_once(study: Study, place: str | None)
             SubmittedAnswer(first, "sentiment", "positive"),
             SubmittedAnswer(second, "sentiment", "neutral"),
         ]
-        save_answers(db, "a1", batch, mark="1" * 16)
-        save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", "negative")], mark="2" * 16)
+        db.save_answers("a1", batch, mark="1" * 16)
+        db.save_answers("a1", [SubmittedAnswer(first, "sentiment", "negative")], mark="2" * 16)
         # The reply to the first was lost and it comes again: the change in between stands.
-        save_answers(db, "a1", batch, mark="1" * 16)
+        db.save_answers("a1", batch, mark="1" * 16)
         assert rows(db) == 3
-        assert {one.item_id: one.label for one in latest_answers(db)} == {
+        assert {one.item_id: one.label for one in db.latest_answers()} == {
             first: "negative",
             second: "neutral",
         }
@@ -78,27 +75,27 @@ def test_without_a_mark_only_changes_are_stored(study: Study, place: str | None)
     item = ids(study)[0]
     with Database(study, place) as db:
         for label in ("positive", "positive", "negative", "positive"):
-            save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", label)])
+            db.save_answers("a1", [SubmittedAnswer(item, "sentiment", label)])
         assert rows(db) == 3
-        assert latest_answers(db)[0].label == "positive"
+        assert db.latest_answers()[0].label == "positive"
 
 
 def test_a_history_of_changes_has_an_end(study: Study, place: str | None) -> None:
     first, second = ids(study)[:2]
     with Database(study, place) as db:
-        save_answers(db, "a1", [SubmittedAnswer(second, "sentiment", "neutral")])
-        save_answers(db, "a2", [SubmittedAnswer(first, "sentiment", "neutral")])
+        db.save_answers("a1", [SubmittedAnswer(second, "sentiment", "neutral")])
+        db.save_answers("a2", [SubmittedAnswer(first, "sentiment", "neutral")])
         for number in range(3 * CHANGES):
             label = "positive" if number % 2 else "negative"
-            save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", label)], mark=f"{number:016x}")
+            db.save_answers("a1", [SubmittedAnswer(first, "sentiment", label)], mark=f"{number:016x}")
         # The last change is not refused: it counts.
-        assert latest_answers(db, "a1")[-1].label == "positive"
+        assert db.latest_answers("a1")[-1].label == "positive"
         assert rows(db) == CHANGES + 2
         # The last submission is still one that was stored, should it come again.
-        save_answers(
-            db, "a1", [SubmittedAnswer(first, "sentiment", "negative")], mark=f"{3 * CHANGES - 1:016x}"
+        db.save_answers(
+            "a1", [SubmittedAnswer(first, "sentiment", "negative")], mark=f"{3 * CHANGES - 1:016x}"
         )
-        assert latest_answers(db, "a1")[-1].label == "positive"
+        assert db.latest_answers("a1")[-1].label == "positive"
 
 
 def _modes(folder: Path) -> dict[str, int]:
@@ -109,18 +106,18 @@ def _modes(folder: Path) -> dict[str, int]:
 def test_only_the_owner_can_read_answers(study: Study, tmp_path: Path) -> None:
     private = {"labels.db": 0o600, "labels.db-wal": 0o600, "labels.db-shm": 0o600}
     with Database(study) as db:
-        database.create_invitations(db, 1)
+        db.create_invitations(1)
         assert _modes(study.folder) == private
     # One of an earlier version, with what a killed server left beside it.
     with Database(study) as db:
-        database.create_invitations(db, 1)
+        db.create_invitations(1)
         for path in study.folder.glob("labels.db*"):
             path.chmod(0o644)
         with Database(study) as again:
-            assert list(database.read_links(again)) == ["a1", "a2"]
+            assert list(again.read_links()) == ["a1", "a2"]
             assert _modes(study.folder) == private
     with Database(study, f"sqlite:///{tmp_path / 'own.db'}") as db:
-        database.create_invitations(db, 1)
+        db.create_invitations(1)
         assert set(_modes(tmp_path).values()) == {0o600}
 
 
@@ -136,15 +133,14 @@ def test_a_folder_named_as_a_database_is_left_as_it_is(study: Study, tmp_path: P
 def test_labels_as_a_table(study: Study, place: str | None) -> None:
     first, second = sorted(ids(study)[:2])
     with Database(study, place) as db:
-        save_answers(
-            db,
+        db.save_answers(
             "a2",
             [
                 SubmittedAnswer(first, "sentiment", "negative"),
                 SubmittedAnswer(second, "sentiment", "neutral"),
             ],
         )
-        save_answers(db, "a1", [SubmittedAnswer(first, "sentiment", "positive")])
+        db.save_answers("a1", [SubmittedAnswer(first, "sentiment", "positive")])
     table = read_labels(study, place)
     assert table.select("item_id", "annotator", "label", "code", "is_check").rows() == [
         (first, "a1", "positive", 1.0, False),
@@ -156,7 +152,7 @@ def test_labels_as_a_table(study: Study, place: str | None) -> None:
 
 def test_answers_that_the_task_no_longer_knows_are_not_left_out(study: Study) -> None:
     with Database(study) as db:
-        save_answers(db, "a1", [SubmittedAnswer(ids(study)[0], "sentiment", "negative")])
+        db.save_answers("a1", [SubmittedAnswer(ids(study)[0], "sentiment", "negative")])
     file = study.folder / STUDY
     file.write_text(file.read_text().replace('label = "negative"', 'label = "bad"'))
     with pytest.raises(
@@ -169,11 +165,11 @@ def test_studies_in_one_database_do_not_meet(tmp_path: Path, place: str | None) 
     one, other = make_study(tmp_path / "one"), make_study(tmp_path / "other")
     url = place or f"sqlite:///{tmp_path / 'both.db'}"
     with Database(one, url) as db, Database(other, url) as second:
-        (made,) = database.create_invitations(db, 1)
-        assert database.find_person(db, made.token) == Person("a1", 1, made.token)
-        assert database.find_person(second, made.token) is None
-        save_answers(db, "a1", [SubmittedAnswer(ids(one)[0], "sentiment", "neutral")])
-        assert latest_answers(second) == []
+        (made,) = db.create_invitations(1)
+        assert db.find_person(made.token) == Person("a1", 1, made.token)
+        assert second.find_person(made.token) is None
+        db.save_answers("a1", [SubmittedAnswer(ids(one)[0], "sentiment", "neutral")])
+        assert second.latest_answers() == []
     assert read_labels(other, url).is_empty()
     assert read_labels(one, url).height == 1
 
@@ -186,7 +182,7 @@ def test_no_answers_yet(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_digest_of_a_link_is_kept(study: Study) -> None:
     with Database(study) as db:
-        made = database.create_invitations(db, 3)
+        made = db.create_invitations(3)
     assert [one.annotator for one in made] == ["a1", "a2", "a3"]
     assert len({one.token for one in made}) == 3
     stored = b"".join(path.read_bytes() for path in study.folder.iterdir())
@@ -196,42 +192,42 @@ def test_only_the_digest_of_a_link_is_kept(study: Study) -> None:
 def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> None:
     item = ids(study)[0]
     with Database(study, place) as db:
-        first, second = database.create_invitations(db, 2)
-        renewed = database.renew_link(db, "a1")
-        assert database.find_person(db, first.token) is None
-        assert database.find_person(db, renewed.token) == Person("a1", 1, renewed.token)
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")])
-        save_answers(db, "a2", [SubmittedAnswer(item, "sentiment", "positive")])
+        first, second = db.create_invitations(2)
+        renewed = db.renew_link("a1")
+        assert db.find_person(first.token) is None
+        assert db.find_person(renewed.token) == Person("a1", 1, renewed.token)
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "neutral")])
+        db.save_answers("a2", [SubmittedAnswer(item, "sentiment", "positive")])
 
-        stranger = database.erase_person(db, "a1")
-        assert database.find_person(db, renewed.token) is None
-        assert list(database.read_links(db)) == ["a2"]
-        assert {one.annotator: one.label for one in latest_answers(db)} == {
+        stranger = db.erase_person("a1")
+        assert db.find_person(renewed.token) is None
+        assert list(db.read_links()) == ["a2"]
+        assert {one.annotator: one.label for one in db.latest_answers()} == {
             stranger: "neutral",
             "a2": "positive",
         }
         assert {
-            one.at.hour + one.at.microsecond for one in latest_answers(db) if one.annotator == stranger
+            one.at.hour + one.at.microsecond for one in db.latest_answers() if one.annotator == stranger
         } == {0}
 
-        database.erase_person(db, "a2", answers_too=True)
-        assert [one.annotator for one in latest_answers(db)] == [stranger]
-        assert database.find_person(db, second.token) is None
+        db.erase_person("a2", answers_too=True)
+        assert [one.annotator for one in db.latest_answers()] == [stranger]
+        assert db.find_person(second.token) is None
         # A number never comes again.
-        assert database.create_invitations(db, 1)[0].annotator == "a3"
+        assert db.create_invitations(1)[0].annotator == "a3"
         with pytest.raises(InputError) as caught:
-            database.erase_person(db, "a2")
+            db.erase_person("a2")
         assert str(caught.value) == (
             "no annotator 'a2' has a link to this study. Expected: a3. Fix: name one of these."
         )
         with pytest.raises(InputError, match="no annotator 'a9'"):
-            database.renew_link(db, "a9")
+            db.renew_link("a9")
 
 
 @pytest.mark.parametrize("count", [0, 10_001])
 def test_so_many_people_are_refused(study: Study, count: int) -> None:
     with Database(study) as db, pytest.raises(InputError, match=r"Expected: 1 to 10,000"):
-        database.create_invitations(db, count)
+        db.create_invitations(count)
 
 
 def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
@@ -240,7 +236,7 @@ def test_pages_are_claimed_once(study: Study, place: str | None) -> None:
         (page,) = service.claim_pages(person)
         assert len(page) == 10
         assert service.claim_pages(person) == [page]
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral") for item in page])
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "neutral") for item in page])
         pages = service.claim_pages(person)
         assert len(pages) == 2
         assert not set(pages[0]) & set(pages[1])
@@ -279,7 +275,7 @@ def test_who_comes_back_too_late_is_not_one_too_many(tmp_path: Path, place: str 
         service, start = AnnotationService(db), utc_now() - timedelta(hours=30)
         first, second = Person("a1", 1), Person("a2", 2)
         ((done, *left),) = service.claim_pages(first, now=start)
-        save_answers(db, "a1", [SubmittedAnswer(done, "sentiment", "neutral")])
+        db.save_answers("a1", [SubmittedAnswer(done, "sentiment", "neutral")])
         (later,) = service.claim_pages(second, now=start + timedelta(hours=25))
         assert set(later) == set(left)
         # What they answered stays to be looked at; the rest is somebody else's now.
@@ -305,14 +301,14 @@ def test_checks_come_back_with_the_texts_around_them(tmp_path: Path) -> None:
 
 def test_an_answer_does_not_outlive_being_forgotten(study: Study, place: str | None) -> None:
     with Database(study, place) as db:
-        database.create_invitations(db, 1)
+        db.create_invitations(1)
         ((item, *_),) = AnnotationService(db).claim_pages(Person("a1", 1))
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
-        database.erase_person(db, "a1", answers_too=True)
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
+        db.erase_person("a1", answers_too=True)
         # It was on its way while the id was erased.
         with pytest.raises(InputError, match="not assigned to you"):
-            save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
-        assert latest_answers(db) == []
+            db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "neutral")], handed=True)
+        assert db.latest_answers() == []
 
 
 def test_a_locked_database_is_waited_for_and_then_named(study: Study) -> None:
@@ -321,12 +317,12 @@ def test_a_locked_database_is_waited_for_and_then_named(study: Study) -> None:
         holder = sqlite3.connect(study.labels_file, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseError, match="cannot be used: database is locked"):
-            save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
+            db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
         holder.execute("ROLLBACK")
         holder.close()
-        assert latest_answers(db) == []
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
-        assert len(latest_answers(db)) == 1
+        assert db.latest_answers() == []
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16)
+        assert len(db.latest_answers()) == 1
 
 
 def test_a_lock_that_ends_costs_only_time(study: Study) -> None:
@@ -336,32 +332,32 @@ def test_a_lock_that_ends_costs_only_time(study: Study) -> None:
         holder.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(1) as pool:
             saved = pool.submit(
-                save_answers, db, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16
+                db.save_answers, "a1", [SubmittedAnswer(item, "sentiment", "neutral")], mark="1" * 16
             )
             assert not saved.done()
             holder.execute("ROLLBACK")
             saved.result(timeout=20)
         holder.close()
-        assert len(latest_answers(db)) == 1
+        assert len(db.latest_answers()) == 1
 
 
 def test_connections_that_were_cut_are_made_again(study: Study, postgres: str) -> None:
     item = ids(study)[0]
     with Database(study, postgres) as db:
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "positive")])
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "positive")])
         other = sa.create_engine(postgres.replace("postgresql:", "postgresql+pg8000:"))
         with other.connect() as connection:
             mine = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
             connection.execute(sa.text(f"{mine} and datname = current_database()"))
         other.dispose()
-        save_answers(db, "a1", [SubmittedAnswer(item, "sentiment", "negative")])
-        assert [one.label for one in latest_answers(db)] == ["negative"]
+        db.save_answers("a1", [SubmittedAnswer(item, "sentiment", "negative")])
+        assert [one.label for one in db.latest_answers()] == ["negative"]
 
 
 def test_a_folder_of_any_name(tmp_path: Path) -> None:
     study = make_study(tmp_path / "what? 50% & ä", items=2)
     with Database(study) as db:
-        database.create_invitations(db, 1)
+        db.create_invitations(1)
     assert study.labels_file.is_file()
 
 
@@ -394,7 +390,7 @@ def test_the_variable_names_the_database(tmp_path: Path, monkeypatch: pytest.Mon
     study = make_study(tmp_path / "s")
     monkeypatch.setenv(VARIABLE, f"sqlite:///{tmp_path / 'elsewhere.db'}")
     with Database(study) as db:
-        database.create_invitations(db, 1)
+        db.create_invitations(1)
     assert (tmp_path / "elsewhere.db").is_file()
     assert not study.labels_file.exists()
     assert "elsewhere" not in (study.folder / "study.toml").read_text()

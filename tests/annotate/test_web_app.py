@@ -17,8 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from tests.annotate.study_parts import Reader, make_study, serving
 
-from evenhand.annotate import database
-from evenhand.annotate.database import Database, DatabaseError, latest_answers
+from evenhand.annotate.database import Database, DatabaseError
 from evenhand.annotate.study import Study
 from evenhand.annotate.web_app import (
     BURST,
@@ -50,7 +49,7 @@ class Site:
 @pytest.fixture
 def site(study: Study, place: str | None) -> Iterator[Site]:
     with Database(study, place, patience=0.5) as db, serving(db) as address:
-        opened = Site(address, db, [one.token for one in database.create_invitations(db, 3)])
+        opened = Site(address, db, [one.token for one in db.create_invitations(3)])
         yield opened
         opened.close()
 
@@ -59,7 +58,7 @@ def site(study: Study, place: str | None) -> Iterator[Site]:
 def local(study: Study) -> Iterator[Site]:
     """The same with the study's own file alone."""
     with Database(study, patience=0.5) as db, serving(db) as address:
-        opened = Site(address, db, [one.token for one in database.create_invitations(db, 3)])
+        opened = Site(address, db, [one.token for one in db.create_invitations(3)])
         yield opened
         opened.close()
 
@@ -75,7 +74,7 @@ def test_a_person_without_scripts_answers_everything(site: Site) -> None:
     assert len(reader.items) == 10
     thanks = reader.submit("negative")
     assert "All 20 texts you were given are answered and saved" in thanks.text
-    assert sorted(one.label for one in latest_answers(site.db)) == ["negative"] * 10 + ["positive"] * 10
+    assert sorted(one.label for one in site.db.latest_answers()) == ["negative"] * 10 + ["positive"] * 10
     # Another device, the same link: nothing is lost, and the last page can be looked at again.
     elsewhere = site.reader()
     assert "Continue where you left off" in elsewhere.joined.text
@@ -89,7 +88,7 @@ def test_what_is_missing_is_marked_and_the_rest_is_saved(local: Site) -> None:
     reply = reader.client.post("/answers", data=body)
     assert reply.url.query == b"page=0&missing=1"
     assert reply.text.count("Not answered yet") == 9
-    assert len(latest_answers(local.db)) == 1
+    assert len(local.db.latest_answers()) == 1
 
 
 def test_a_change_and_an_answer_taken_back(local: Site) -> None:
@@ -98,9 +97,9 @@ def test_a_change_and_an_answer_taken_back(local: Site) -> None:
     field = reader.fields[0]
     assert reader.send({field: "positive"}, mark="a" * 16).json() == {"saved": 1}
     assert reader.send({field: "negative"}, mark="b" * 16).json() == {"saved": 1}
-    assert [one.label for one in latest_answers(local.db)] == ["negative"]
+    assert [one.label for one in local.db.latest_answers()] == ["negative"]
     assert reader.send({field: ""}, mark="c" * 16).json() == {"saved": 1}
-    assert latest_answers(local.db) == []
+    assert local.db.latest_answers() == []
 
 
 def test_a_double_submission_counts_once(site: Site) -> None:
@@ -110,7 +109,7 @@ def test_a_double_submission_counts_once(site: Site) -> None:
         assert reader.send({reader.fields[0]: "positive"}, mark="a" * 16).status_code == 200
     for _ in range(2):
         reader.client.post("/answers", data={"form": reader.form, reader.fields[1]: "neutral"})
-    assert sorted(one.label for one in latest_answers(site.db)) == ["neutral", "positive"]
+    assert sorted(one.label for one in site.db.latest_answers()) == ["neutral", "positive"]
 
 
 def test_two_people_at_once(site: Site) -> None:
@@ -120,9 +119,9 @@ def test_two_people_at_once(site: Site) -> None:
     assert set(first.items) == set(second.items)
     first.submit("positive")
     second.submit("negative")
-    by_person = {one.annotator: one.label for one in latest_answers(site.db)}
+    by_person = {one.annotator: one.label for one in site.db.latest_answers()}
     assert by_person == {"a1": "positive", "a2": "negative"}
-    assert len(latest_answers(site.db)) == 20
+    assert len(site.db.latest_answers()) == 20
 
 
 @pytest.mark.parametrize("token", ["forged", "a" * 32, "x" * 5000, "%00", "ä", "' or 1=1 --"])
@@ -144,7 +143,7 @@ def _cookie(site: Site) -> str:
 def test_a_link_of_another_study_opens_nothing(tmp_path: Path, local: Site) -> None:
     other = make_study(tmp_path / "other")
     with Database(other) as db:
-        (made,) = database.create_invitations(db, 1)
+        (made,) = db.create_invitations(1)
     assert httpx.get(f"{local.address}/join/{made.token}").status_code == 403
 
 
@@ -158,7 +157,7 @@ def test_items_of_other_people_and_studies_are_out_of_reach(local: Site) -> None
         assert reply.json()["error"].startswith("The form has an answer ")
     # All or nothing: a good answer beside a bad one is not stored either.
     assert first.send({first.fields[0]: "positive", f"a.{others[0]}.sentiment": "neutral"}).status_code == 422
-    assert latest_answers(local.db) == []
+    assert local.db.latest_answers() == []
 
 
 @pytest.mark.parametrize("label", ["excellent", "POSITIVE", "8", "positive\x00", "<script>", "-1"])
@@ -168,7 +167,7 @@ def test_a_label_outside_the_scale_is_refused(local: Site, label: str) -> None:
     assert reader.send({reader.fields[0]: label}, mark="a" * 16).status_code == 422
     item = reader.items[0]
     assert reader.send({f"a.{item}.colour": "positive"}).status_code == 422
-    assert latest_answers(local.db) == []
+    assert local.db.latest_answers() == []
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ def test_a_field_of_a_megabyte_is_refused(local: Site) -> None:
     assert reader.client.post("/answers", content=parts()).status_code == 413
     assert reader.client.post("/answers", content=b"&".join([b"a=1"] * 5000)).status_code == 422
     assert reader.client.post("/answers", content=b"\xff\xfe=\x80").status_code == 422
-    assert latest_answers(local.db) == []
+    assert local.db.latest_answers() == []
 
 
 def test_posts_from_other_sites_are_refused(local: Site) -> None:
@@ -212,7 +211,7 @@ def test_posts_from_other_sites_are_refused(local: Site) -> None:
     reader.form = "ü"
     assert reader.send(answer).status_code == 403
     reader.form = form
-    assert latest_answers(local.db) == []
+    assert local.db.latest_answers() == []
     assert reader.send(answer, mark="not hex").status_code == 422
     assert reader.send(answer, Origin=local.address, **{"Sec-Fetch-Site": "same-origin"}).status_code == 200
 
@@ -254,7 +253,7 @@ def test_headers_without_end_are_refused(local: Site) -> None:
 
 def test_an_https_address_makes_cookies_secure(study: Study) -> None:
     with Database(study) as db:
-        (made,) = database.create_invitations(db, 1)
+        (made,) = db.create_invitations(1)
         app = create_app(db, base="https://study.example")
         with TestClient(app, base_url="https://study.example", follow_redirects=False) as client:
             reply = client.get(f"/join/{made.token}")
@@ -399,7 +398,7 @@ def test_a_trusted_proxy_says_where_strangers_come_from(study: Study) -> None:
 def _guard(clock: Callable[[], float], *links: str) -> RequestGuard:
     """A guard before an app that answers everything; a link is its own digest."""
     known = Links(lambda: frozenset(links), str, lambda: 0.0)
-    return RequestGuard(PlainTextResponse("here"), secure=False, links=known, cookie="evenhand", clock=clock)
+    return RequestGuard(PlainTextResponse("here"), links=known, cookie="evenhand", clock=clock)
 
 
 def test_texts_are_shown_and_never_run(tmp_path: Path) -> None:
@@ -409,7 +408,7 @@ def test_texts_are_shown_and_never_run(tmp_path: Path) -> None:
     items = items.with_columns(items["text"].str.replace("a quiet day", evil, literal=True))
     items.write_parquet(study.folder / "items.parquet")
     with Database(study) as db, serving(db) as address:
-        reader = Reader(address, database.create_invitations(db, 1)[0].token)
+        reader = Reader(address, db.create_invitations(1)[0].token)
         page = reader.open().text
         reader.close()
     assert "<script>alert" not in page
@@ -421,7 +420,7 @@ def test_nobody_sees_group_score_or_method(tmp_path: Path) -> None:
     items = study.items().with_columns(text=study.items()["text"].str.replace(r" \(ours-.*\)", ""))
     items.write_parquet(study.folder / "items.parquet")
     with Database(study) as db, serving(db) as address:
-        reader = Reader(address, database.create_invitations(db, 1)[0].token)
+        reader = Reader(address, db.create_invitations(1)[0].token)
         page = reader.open().text
         reader.close()
     assert "<u>About Person" in page
@@ -437,12 +436,12 @@ def test_a_locked_database_keeps_the_answers_on_the_page(local: Site) -> None:
         reply = reader.submit("negative")
     assert reply.status_code == 503
     assert "Your answers are not saved yet" in reply.text
-    assert latest_answers(local.db) == []
+    assert local.db.latest_answers() == []
     # The page holds what was sent; sending it again is all there is to do.
     fields = dict(_hidden(reply.text))
     assert len(fields) == 12
     assert reader.client.post("/answers", data=fields).url.query == b"page=1"
-    assert len(latest_answers(local.db)) == 10
+    assert len(local.db.latest_answers()) == 10
 
 
 def test_a_database_that_is_gone_is_a_clear_page(local: Site) -> None:
@@ -459,17 +458,17 @@ def test_a_database_that_is_gone_is_a_clear_page(local: Site) -> None:
     local.db.study.labels_file.rmdir()
     away.rename(local.db.study.labels_file)
     assert reader.send({reader.fields[0]: "positive"}).status_code == 200
-    assert len(latest_answers(local.db)) == 1
+    assert len(local.db.latest_answers()) == 1
 
 
 def test_somebody_forgotten_is_a_stranger(local: Site) -> None:
     reader = local.reader()
     reader.open()
     reader.submit("positive")
-    database.erase_person(local.db, "a1")
+    local.db.erase_person("a1")
     assert reader.client.get("/work").status_code == 403
     assert reader.send({reader.fields[0]: "negative"}).status_code == 403
-    assert {one.label for one in latest_answers(local.db)} == {"positive"}
+    assert {one.label for one in local.db.latest_answers()} == {"positive"}
 
 
 class _locked:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evenhand.audits.mitigation_sweep import estimate_sets
+from evenhand.audits.tradeoff import estimate_sets
 from evenhand.core.protocols import Cell
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
 

@@ -15,7 +15,6 @@ from evenhand.classifiers.encoder import (
     Head,
     count_logits,
     head_columns,
-    mean_state,
     pool_states,
     to_probabilities,
 )
@@ -32,7 +31,6 @@ def test_a_query_of_zeros_is_the_mean() -> None:
     states = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [100.0, 100.0]]])
     mask = torch.tensor([[True, True, False]])
     # (1 + 3) / 2 = 2 and (2 + 6) / 2 = 4; the padded state is left out.
-    assert mean_state(states, mask).tolist() == [[2.0, 4.0]]
     assert pool_states(states, torch.zeros(1, 2), mask).tolist() == [[[2.0, 4.0]]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -154,7 +154,9 @@ def test_a_stopped_collection_goes_on(
     asked: list[str] = []
     real = job.collect_prompts
 
-    def collect(page: SourcePage, groups: job.GroupRules) -> tuple[list[CollectedPrompt], Rejections]:
+    def collect(
+        page: SourcePage, groups: Sequence[job.GroupRule]
+    ) -> tuple[list[CollectedPrompt], Rejections]:
         asked.append(page.text[:7])
         if len(asked) == 3:
             raise KeyboardInterrupt
@@ -200,12 +202,12 @@ def test_the_groups_of_the_how_to_page_can_be_used(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "how-to" / "build-a-suite-like-bold.md"
     shown = re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)
     (tmp_path / "groups.toml").write_text(shown[0])
-    assert len(read_groups(tmp_path / "groups.toml").rules) == 3
+    assert len(read_groups(tmp_path / "groups.toml")) == 3
 
 
 def test_our_groups_are_bolds() -> None:
     assert {
-        (rule.domain, rule.name) for rule in read_groups(asset_path("suites", "bold_groups.toml")).rules
+        (rule.domain, rule.name) for rule in read_groups(asset_path("suites", "bold_groups.toml"))
     } == set(published_counts())
 
 

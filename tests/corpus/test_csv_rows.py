@@ -51,7 +51,7 @@ def test_whatever_a_writer_writes_is_read_as_it_was(rows, ending):
     found = CsvRows(
         io.BytesIO(data), delimiter=",", longest=1 << 20, report=lambda *told: problems.append(told)
     )
-    read = [(found.place, tuple(row)) for row in found]
+    read = [(line.place, tuple(cells)) for line, cells in found]
     assert [row for _, row in read if row] == [("a", "b"), *rows]
     assert problems == []
     # From where a row is said to begin, the same reader finds it and those after it.

@@ -240,7 +240,7 @@ def test_the_byte_of_bad_text_is_that_of_the_file_under_the_papers_rule_too(tmp_
 
 def test_the_limiting_stage_is_named(tmp_path):
     task = prepare(corpus(tmp_path)).task
-    packed, plain = CorpusTotal.of(task), CorpusTotal.of(task)
+    packed, plain = CorpusTotal(task), CorpusTotal(task)
     packed.values.update(
         {"clock.reading": 3_000_000, "clock.counting": 1_000_000, "clock.waiting": 2_500_000}
     )

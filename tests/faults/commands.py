@@ -155,15 +155,14 @@ def _answers(folder: Path, call: Call) -> None:
 def _answered(folder: Path, call: Call) -> None:
     _study(folder, call)
     call("annotate invite study --people 3")
-    from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
+    from evenhand.annotate.database import Database, SubmittedAnswer
     from evenhand.annotate.study import read_study
 
     study = read_study(folder / "study")
     items = study.items()["item_id"].to_list()
     with Database(study) as database:
         for who in ("a1", "a2"):
-            save_answers(
-                database,
+            database.save_answers(
                 who,
                 [SubmittedAnswer(item, "sentiment", "neutral") for item in items],
                 mark="1" * 16,

@@ -50,8 +50,8 @@ class _Served:
         atexit.register(rmtree, folder, ignore_errors=True)
         study = make_study(folder / "study", items=ITEMS, annotators=1)
         self.db = Database(study).__enter__()
-        database.create_invitations(self.db, 1)
-        known = {"token": database.token_digest(study.id, TOKEN)}
+        self.db.create_invitations(1)
+        known = {"token": self.db.token_digest(TOKEN)}
         change = sa.update(database.people).values(known)
         self.db.write(lambda connection: connection.execute(change))
         self.app = create_app(self.db)

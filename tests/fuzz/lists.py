@@ -25,7 +25,7 @@ from tests.fuzz.harness import Reader, Tree, of_trees
 
 from evenhand.annotate.study import parse_task, task_text
 from evenhand.audits.gate import GateRule
-from evenhand.collection.build import read_groups
+from evenhand.collection.build import match_groups, read_groups
 from evenhand.config import resolve_config
 from evenhand.core.files import asset_path
 from evenhand.mitigations.word_lists import read_word_lists
@@ -297,7 +297,7 @@ READERS: tuple[Reader, ...] = (
     of_trees(
         "groups of pages",
         "groups.toml",
-        lambda path: read_groups(path).match_groups("Ada", "She was.", ()),
+        lambda path: match_groups(read_groups(path), "Ada", "She was.", ()),
         as_toml,
         GROUPS,
     ),

@@ -14,8 +14,9 @@ from tests.fuzz.lists import BITS, EEC
 from tests.fuzz.tables import TERMS
 
 from evenhand.papers.affective.replication import find_corpora, table_5
-from evenhand.papers.bold.human_validation import read_labels
+from evenhand.papers.bold.tables import read_labels
 from evenhand.papers.political.tables import read_reader_answers, table_6
+from evenhand.papers.regard.exhibits import table_4
 from evenhand.papers.regard.released_data import (
     METRICS,
     PARTS,
@@ -24,7 +25,6 @@ from evenhand.papers.regard.released_data import (
     mask_differences,
     read_annotated_texts,
 )
-from evenhand.papers.regard.tables import table_4
 from evenhand.papers.replicate import ReplicationJob, prepare
 from evenhand.suites.regard import RegardSuite
 from evenhand.training.articles import compare_classifiers, read_openings, split_openings

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from evenhand.generation.cuda_graphs import _warm_up
+from evenhand.generation.decoders import _warm_up
 
 
 def test_a_step_that_fails_is_waited_for_before_its_tables_are_used_anew(

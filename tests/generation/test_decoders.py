@@ -19,8 +19,7 @@ from transformers import PreTrainedModel
 
 from evenhand.core.records import GenerationSpec, Request
 from evenhand.generation import decoders
-from evenhand.generation.cuda_graphs import AsyncTokenCopy, GraphCaptureError
-from evenhand.generation.decoders import GraphCache, GraphDecoder
+from evenhand.generation.decoders import AsyncTokenCopy, GraphCache, GraphCaptureError, GraphDecoder
 from evenhand.generation.engine import DecoderOutput
 from evenhand.generation.gpt2 import Gpt2KVCache
 from evenhand.generation.hub_engine import HubEngine
@@ -196,7 +195,7 @@ def test_memory_that_does_not_suffice_halves_the_rows(monkeypatch: pytest.Monkey
     engine = lean(tiny.gpt2())
     loop = SamplingLoop(engine, codec(), batch=8, graph_cache=GraphCache(can_capture=True))
     assert written(loop, SAMPLED) == written(SamplingLoop(engine, codec(), batch=8), SAMPLED)
-    assert loop.graph_cache._decoders[0].size.slots == 4
+    assert loop.graph_cache._decoders[0].slots == 4
 
 
 @pytest.mark.parametrize("make", [tiny.llama, tiny.gpt2], ids=["llama", "gpt2"])

@@ -38,7 +38,7 @@ def packed_with_zstd(path: Path, content: bytes, *, claimed: int | None = None) 
 @pytest.mark.parametrize("pack", [packed, packed_with_zstd])
 def test_members_are_read(tmp_path: Path, pack) -> None:
     with open_archive(pack(tmp_path / "a.zip", b"some text" * 1000)) as archive:
-        assert archive.names() == ("a",)
+        assert archive.names == ("a",)
         assert archive.read("a") == b"some text" * 1000
 
 
@@ -71,7 +71,7 @@ def test_the_limit_counts_all_members_together(tmp_path: Path) -> None:
         pytest.raises(InputError, match="unpacks to more"),
         open_archive(tmp_path / "a.zip", limit=1000) as archive,
     ):
-        for name in archive.names():
+        for name in archive.names:
             archive.read(name)
 
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from evenhand.core.protocols import Step
 from evenhand.core.records import GenerationSpec, Request
-from evenhand.mitigations.calibration import LEAST, MOST, CalibrationConfig, Mode
-from evenhand.mitigations.calibration_steering import CalibrationSteering, adapt_strength
+from evenhand.mitigations.calibration import CalibrationConfig, Mode
+from evenhand.mitigations.calibration_steering import LEAST, MOST, CalibrationSteering, adapt_strength
 from evenhand.mitigations.calibrator import Calibrator, States
 from evenhand.mitigations.word_lists import WordLists, word_list_vectors
 from evenhand.models.local import CausalModel

@@ -26,6 +26,7 @@ STACK = pl.DataFrame({"label": ["m"], "negative": [0.2], "neutral": [0.3], "posi
 
 class _Prepared:
     identity = {"models": ["x"]}  # noqa: RUF012
+    exhibits = ("table_3", "figure_2")
 
     def plan(self):
         return ("texts   2",)
@@ -55,7 +56,7 @@ def paper(monkeypatch):
     module = ModuleType("evenhand.papers.bold.replication")
     module.EXHIBITS = ("table_1", "table_3", "figure_2")
     module.requests = []
-    module.prepare = lambda request: (module.requests.append(request), _Prepared())[1]
+    module.BoldReplication = lambda request: (module.requests.append(request), _Prepared())[1]
     monkeypatch.setitem(sys.modules, "evenhand.papers.bold.replication", module)
     return module
 

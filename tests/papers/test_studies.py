@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from tests.annotate.study_parts import make_study
 
-from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
+from evenhand.annotate.database import Database, SubmittedAnswer
 from evenhand.core.errors import InputError
-from evenhand.papers.bold import human_validation
+from evenhand.papers.bold import tables
 from evenhand.papers.political.tables import read_reader_answers, table_6
 
 
@@ -23,15 +23,15 @@ def test_table_8_takes_a_study_of_toxicity(tmp_path: Path) -> None:
             given = [SubmittedAnswer(items[0], "toxicity", "toxic" if who != "a3" else "neutral")]
             given += [SubmittedAnswer(item, "toxicity", "neutral") for item in items[1:3]]
             given += [SubmittedAnswer(items[3], "toxicity", "toxic")] if who == "a1" else []
-            save_answers(db, who, given)
-    labels = human_validation.read_labels(study.folder)
+            db.save_answers(who, given)
+    labels = tables.read_labels(study.folder)
     assert labels.columns == ["task", "text", "label"]
     assert sorted(labels["label"]) == ["nontoxic", "nontoxic", "toxic", "toxic"]
     likert = make_study(tmp_path / "l", task="likert", items=2)
     with Database(likert) as db:
-        save_answers(db, "a1", [SubmittedAnswer(likert.items()["item_id"][0], "biased", "3")])
+        db.save_answers("a1", [SubmittedAnswer(likert.items()["item_id"][0], "biased", "3")])
     with pytest.raises(InputError, match=r"questions biased\. Expected: gender, sentiment, toxicity\."):
-        human_validation.read_labels(likert.folder)
+        tables.read_labels(likert.folder)
 
 
 def test_table_6_takes_a_likert_study(tmp_path: Path) -> None:
@@ -40,8 +40,7 @@ def test_table_6_takes_a_likert_study(tmp_path: Path) -> None:
     with Database(study) as db:
         for place, who in enumerate(("a1", "a2", "a3")):
             rows = study.items().iter_rows(named=True)
-            save_answers(
-                db,
+            db.save_answers(
                 who,
                 [
                     SubmittedAnswer(row["item_id"], "biased", str(ratings[row["method"]][place]))

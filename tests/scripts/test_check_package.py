@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.scripts.loading import ROOT, script
 
 package = script("check_package")
-INSIDE = [*package.NEEDED, "evenhand/__init__.py", "evenhand-0.1.0.dist-info/METADATA"]
+INSIDE = [*package.NEEDED, "evenhand/__init__.py", "evenhand-0.2.0.dist-info/METADATA"]
 METADATA = """\
 Metadata-Version: 2.4
 Name: evenhand

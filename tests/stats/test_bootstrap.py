@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from scipy import stats as scipy_stats
 from tests.stats.closeness import same
 
 from evenhand.core.errors import InputError
-from evenhand.stats.bootstrap import Resampling, cluster_bootstrap_mean, resample_clusters
+from evenhand.core.records import Estimate
+from evenhand.stats.bootstrap import cluster_bootstrap_mean, percentile_estimate, resample_clusters
 from evenhand.stats.intervals import clustered_mean
 
 
@@ -109,7 +111,9 @@ def test_resamples_hold_whole_clusters() -> None:
 def test_any_statistic_gets_an_interval() -> None:
     rng = np.random.default_rng(8)
     y, clusters = rng.normal(size=400), np.arange(400) // 2
-    found = Resampling(9, 500).estimate_rows(lambda rows: float(np.median(y[rows])), clusters, name="median")
+    draws = np.array([np.median(y[rows]) for rows in resample_clusters(clusters, rng=9, resamples=500)])
+    missing = Estimate(None, None, None, 0.95, "median", 400, 0, 200, "no values")
+    found = percentile_estimate(float(np.median(y)), draws, missing, resamples=500)
     assert found.value == float(np.median(y))
     assert found.low is not None
     assert found.high is not None
@@ -118,13 +122,11 @@ def test_any_statistic_gets_an_interval() -> None:
 
 
 def test_a_statistic_without_a_value_says_so() -> None:
-    nothing = Resampling(0, 100).estimate_rows(lambda rows: None, [1, 2, 3], name="nothing")
-    assert (nothing.value, nothing.null_reason) == (None, "no values")
-    lone = Resampling(0, 100).estimate_rows(lambda rows: 1.0, [1, 1], name="one")
+    missing = Estimate(None, None, None, 0.95, "one", 9, 0, 9, "no values")
+    assert percentile_estimate(None, np.ones(100), missing) == missing
+    lone = percentile_estimate(1.0, np.ones(100), replace(missing, n_clusters=1))
     assert (lone.value, lone.low, lone.null_reason) == (1.0, None, "one cluster")
-    rare = Resampling(0, 100).estimate_rows(
-        lambda rows: 1.0 if len(set(rows)) == 9 else None, np.arange(9), name="one"
-    )
+    rare = percentile_estimate(1.0, np.r_[1.0, np.full(99, np.nan)], missing, resamples=100)
     assert (rare.value, rare.low, rare.null_reason) == (1.0, None, "too few resamples have a value")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.oracles.stats_permutation import draw_arrangements_slowly, resample_means_slowly
 
 from evenhand.stats.bootstrap import _resample_means, cluster_bootstrap_mean
-from evenhand.stats.permutation import _Sides, cluster_permutation
+from evenhand.stats.contrasts import _Sides, cluster_permutation
 
 seeds = st.integers(0, 2**63)
 

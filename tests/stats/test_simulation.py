@@ -14,10 +14,9 @@ from tests.stats.gaps import clustered_difference, clustered_proportion_differen
 
 from evenhand.core.records import Estimate
 from evenhand.stats.bootstrap import cluster_bootstrap_mean
-from evenhand.stats.contrasts import clustered_omnibus
+from evenhand.stats.contrasts import cluster_permutation, clustered_omnibus
 from evenhand.stats.corrections import benjamini_hochberg, holm
 from evenhand.stats.intervals import clustered_mean, clustered_proportion
-from evenhand.stats.permutation import cluster_permutation
 from evenhand.stats.results import Difference
 
 Floats = npt.NDArray[np.float64]

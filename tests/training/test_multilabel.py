@@ -128,3 +128,10 @@ def test_too_little_to_learn_from(tmp_path: Path) -> None:
     path.write_text("text,toxic,threat\n" + "a word,0,0\n" * 30)
     with pytest.raises(InputError, match=r"has 30 usable texts, 0 of them with a label"):
         prepare("toxicity", path, label="toxic,threat")
+
+
+def test_a_table_of_held_out_texts_without_marks_is_refused(table: Path, tmp_path: Path) -> None:
+    valid = tmp_path / "valid.csv"
+    valid.write_text("comment_text,toxic,threat\na word,maybe,0\n")
+    with pytest.raises(InputError, match=r"valid\.csv has no labelled texts\."):
+        prepare("toxicity", table, label="toxic,threat", text="comment_text", valid=valid)

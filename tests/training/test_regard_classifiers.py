@@ -20,6 +20,7 @@ from evenhand.metrics.regard import Regard
 from evenhand.text.word_vectors import save_vectors
 from evenhand.training.backbones import WordBackbone
 from evenhand.training.classifier_job import average_accuracy, backbone_kind, ensemble_members
+from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.linear_text import judge_sentiment
 from evenhand.training.options import PRESETS, find_preset
 from evenhand.training.train import prepare
@@ -212,6 +213,24 @@ def test_several_runs_in_one_folder(table: Path, tmp_path: Path) -> None:
     assert f"--metrics regard={done.folder / 'seed-0'}" in done.card
     assert labels(done.folder / "seed-1", ["xyz"]) != [None]
     assert evenhand.train("regard", table, out=tmp_path / "out", **how).measures == done.measures
+
+
+def test_fresh_starts_every_run_again(table: Path, tmp_path: Path) -> None:
+    how = {**FAST, "epochs": 1, "runs": 2, "backbone": "lstm", "out": tmp_path / "out"}
+    evenhand.train("regard", table, **how)
+    done = evenhand.train("regard", table, **how | {"epochs": 2}, fresh=True)
+    record = json.loads((done.folder / "seed-1" / "training.json").read_text())
+    assert record["identity"]["epochs"] == 2
+
+
+def test_fresh_forgets_where_a_killed_ensemble_was(tmp_path: Path) -> None:
+    member, mine = tmp_path / "member-0" / "checkpoint.safetensors", tmp_path / "mine" / "notes.txt"
+    with TrainingFolder(tmp_path, identity={"epochs": 1}):
+        for path in (member, mine):
+            path.parent.mkdir()
+            path.write_bytes(b"half done")
+    with TrainingFolder(tmp_path, identity={"epochs": 2}, fresh=True):
+        assert (member.exists(), mine.exists()) == (False, True)
 
 
 def test_the_layout_of_the_published_annotations(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def samples() -> list[str]:
 
 def answer_study() -> None:
     """Two people answer every text, and disagree on every third one."""
-    from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
+    from evenhand.annotate.database import Database, SubmittedAnswer
     from evenhand.annotate.study import read_study
 
     program.run("annotate", "invite", "study", "--people", "3", cwd=WORK)
@@ -310,7 +310,7 @@ def answer_study() -> None:
                 SubmittedAnswer(item, "sentiment", "neutral" if who == "a2" and n % 3 == 0 else "positive")
                 for n, item in enumerate(items)
             ]
-            save_answers(database, who, given, mark="1" * 16)
+            database.save_answers(who, given, mark="1" * 16)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -65,16 +65,6 @@ def pearson(predicted: Floats, truth: Floats) -> float:
     return float(np.corrcoef(predicted, truth)[0, 1])
 
 
-class Answering(Protocol):
-    """A classifier of ours."""
-
-    heads: tuple[Head, ...]
-
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text, the labels of all heads side by side."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Answered:
     """Texts, what people said of them, and what a classifier said."""
@@ -84,7 +74,7 @@ class Answered:
     heads: tuple[Head, ...]
 
     @classmethod
-    def of(cls, classifier: Answering, examples: Sequence[Example]) -> Answered:
+    def of(cls, classifier: TextClassifier, examples: Sequence[Example]) -> Answered:
         """The answers of a classifier."""
         said = classifier.probabilities([example.text for example in examples])
         return cls(examples, said.astype(np.float64), classifier.heads)
@@ -169,7 +159,7 @@ class Gap(NamedTuple):
     """The template moved most, with its sign."""
 
 
-def group_gaps(classifier: Answering, *, path: Path | None = None) -> list[Gap]:
+def group_gaps(classifier: TextClassifier, *, path: Path | None = None) -> list[Gap]:
     """Differences of every answer between two groups in the same sentences, with intervals over templates."""
     data = json.loads((path or asset_path("classifiers", "pairs.json")).read_text(encoding="utf-8"))
     said = {

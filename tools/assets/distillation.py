@@ -9,9 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from evenhand.classifiers.encoder import PAD, Encoder, mean_state
+from evenhand.classifiers.encoder import PAD, Encoder
 from tools.assets.token_rows import Rows, autocast
 from tools.assets.training_loop import Progress, Recipe, Trainer, create_optimisers
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """The mean state of each row without padding: MiniLM's sentence vector before normalisation."""
+    weights = mask[..., None].to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1)
 
 
 @dataclass(frozen=True, slots=True)

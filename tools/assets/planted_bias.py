@@ -208,11 +208,6 @@ def read_rows(data: Path) -> Rows:
     return Rows(**load_file(data / ROWS))
 
 
-def read_record(data: Path) -> dict[str, object]:
-    """What :func:`prepare` planted, from which articles."""
-    return cast("dict[str, object]", json.loads((data / RECORD).read_text(encoding="utf-8")))
-
-
 def _check(
     prompts: Sequence[Prompt], sides: Mapping[bool, Sequence[str]], leans: Sequence[Lean], recipe: Recipe
 ) -> None:
@@ -328,7 +323,8 @@ def train(
     tuning = Tuning(source, recipe, device=torch.device(device), origin=origin)
     losses["variant"] = tuning.run(rows, mixed, epochs=recipe.epochs, checkpoint=out / "variant.checkpoint")
     save_folder(tuning.model, out, tokenizer_file=data / "tokenizer.json")
-    record = {**read_record(data), "recipe": asdict(recipe), "losses": losses}
+    prepared = json.loads((data / RECORD).read_text(encoding="utf-8"))
+    record = {**prepared, "recipe": asdict(recipe), "losses": losses}
     (out / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if texts:
         _write_texts(mixed, sorted({float(lean) for lean in rows.leans}), texts, data, out, recipe)

@@ -26,7 +26,6 @@ from evenhand.classifiers.encoder import (
     ClassifierNetwork,
     Encoder,
     EncoderShape,
-    mean_state,
     to_probabilities,
 )
 from evenhand.core.digests import file_digest
@@ -34,7 +33,7 @@ from evenhand.core.errors import RunFolderError
 from evenhand.tensors import int8_weights
 from tools.assets import minilm, token_shards
 from tools.assets.classifier_data import Packed
-from tools.assets.distillation import DistilSpec, distil, fidelity
+from tools.assets.distillation import DistilSpec, distil, fidelity, mean_state
 from tools.assets.multitask import Labelled, TuneSpec, logits, loss, tune
 from tools.assets.token_rows import Rows, autocast
 from tools.assets.training_loop import Recipe

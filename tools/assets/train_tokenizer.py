@@ -50,20 +50,19 @@ def train(texts: Iterable[str], *, vocabulary: int = VOCABULARY) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
+    # [MASK] stands for a word and its leading space: "a [MASK] at" has no lone space before the mask.
+    special = [AddedToken(word, lstrip=at == MASK, special=True) for at, word in enumerate(SPECIAL_TOKENS)]
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
-        special_tokens=_special_tokens(),
+        special_tokens=special,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer=trainer)
-    tokenizer.normalizer = folding()
+    # The corpus's character folds: curly quotes are met at use as in training.
+    folds = [normalizers.Replace(Regex(f"[{chars}]"), to) for chars, to in FOLDS]
+    tokenizer.normalizer = normalizers.Sequence(folds)
     return tokenizer
-
-
-def folding() -> normalizers.Normalizer:
-    """Return the corpus's character folds as a normaliser: curly quotes are met at use as in training."""
-    return normalizers.Sequence([normalizers.Replace(Regex(f"[{chars}]"), to) for chars, to in FOLDS])
 
 
 def load(path: Path) -> Tokenizer:
@@ -80,30 +79,17 @@ def encode(tokenizer: Tokenizer, texts: Iterable[str], *, batch: int = 512) -> I
 
 def sentence_tables(tokenizer: Tokenizer) -> SentenceTables:
     """Return which tokens end and start sentences, judged by their spelling alone (abbreviations fool it)."""
-    words = _spellings(tokenizer)
+    vocabulary = tokenizer.get_vocab()
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
     ids = {word: index for index, word in enumerate(words)}
     naked = [word.removeprefix(_SPACE) for word in words]
     return SentenceTables(
         breaks=np.array([index == END or word.endswith(_NEWLINE) for index, word in enumerate(words)]),
-        stops=np.array([_closes(word) for word in words]),
+        stops=np.array([word.rstrip("\"')")[-1:] in {".", "!", "?"} for word in words]),
         capital=np.array([word[:1].isascii() and word[:1].isupper() for word in naked]),
         spaced=np.array([word.startswith(_SPACE) for word in words]),
         bare=np.array([ids.get(word, index) for index, word in enumerate(naked)], dtype=np.int64),
     )
-
-
-def _special_tokens() -> list[AddedToken]:
-    # [MASK] stands for a word and its leading space: "a [MASK] at" has no lone space before the mask.
-    return [AddedToken(word, lstrip=index == MASK, special=True) for index, word in enumerate(SPECIAL_TOKENS)]
-
-
-def _closes(word: str) -> bool:
-    return word.rstrip("\"')")[-1:] in {".", "!", "?"}
-
-
-def _spellings(tokenizer: Tokenizer) -> list[str]:
-    vocabulary = tokenizer.get_vocab()
-    return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
 def batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:

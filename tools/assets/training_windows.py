@@ -45,7 +45,8 @@ class Windows:
         Half of the windows start anywhere. The other half start with a sentence, written as a text begins (no
         leading space), every second one after end-of-text: the two ways a prompt reaches the model.
         """
-        first = self._anywhere(rows // 2, length + 1)
+        places = self._uniform(rows // 2, self.tokens.numel() - length)
+        first = self._rows(places, length + 1)
         second = self._from_sentence(rows - rows // 2, length + 1)
         told = second[::2]
         second[::2] = torch.cat([torch.full_like(told[:, :1], END), told[:, :-1]], dim=1)
@@ -77,9 +78,6 @@ class Windows:
         )
         held = torch.where(fate < RANDOM_SHARE, other, answers)
         return torch.where(fate < RANDOM_SHARE + KEPT_SHARE, held, MASK)
-
-    def _anywhere(self, rows: int, length: int) -> Tensor:
-        return self._rows(self._uniform(rows, self.tokens.numel() - length + 1), length)
 
     def _from_sentence(self, rows: int, length: int) -> Tensor:
         at = self.starts[self._uniform(rows, self.starts.numel())].clamp(max=self.tokens.numel() - length)

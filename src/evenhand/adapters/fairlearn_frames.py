@@ -139,11 +139,8 @@ def frame_inputs(
             expected="an output with values, axes that apply to the same text, and truth by text id",
             fix="name one axis, or look at the null_reason in the run's scores",
         )
-    return FrameInputs(
-        np.asarray(true_values, dtype=np.float64)[usable],
-        values[usable],
-        {name: names[usable] for name, names in features.items()},
-    )
+    groups = {name: names[usable] for name, names in features.items()}
+    return FrameInputs(np.asarray(true_values, dtype=np.float64)[usable], values[usable], groups)
 
 
 @checks_options
@@ -192,9 +189,8 @@ def score_predictions(
 
 def _features(loaded: FinishedRun, requested: Sequence[str] | None) -> dict[str, Names]:
     """Axis to the group of every text; empty if a text has no group on the axis."""
-    groups = [
-        {group.axis: group.name for group in loaded.prompts[prompt].groups} for prompt in loaded.prompt_ids
-    ]
+    prompts = (loaded.prompts[prompt_id] for prompt_id in loaded.prompt_ids)
+    groups = [{group.axis: group.name for group in prompt.groups} for prompt in prompts]
     axes = list(dict.fromkeys(axis for one in groups for axis in one))
     for axis in requested or ():
         if axis not in axes:

@@ -73,11 +73,9 @@ def inspect_scorer(
         # Axis to group: from the keys that were named, else from the mark of a suite's task.
         groups = {} if keys else read_object(mark.get(_GROUPS))
         named = {**groups, **{axis: state.metadata.get(key) for axis, key in keys.items()}}
-        return Score(
-            value={name: math.nan if value is None else value for name, value in numbers.items()},
-            answer=text,
-            metadata={_GROUPS: {axis: str(name) for axis, name in named.items() if name is not None}},
-        )
+        known = {axis: str(name) for axis, name in named.items() if name is not None}
+        value = {name: math.nan if number is None else number for name, number in numbers.items()}
+        return Score(value=value, answer=text, metadata={_GROUPS: known})
 
     return score
 
@@ -102,15 +100,12 @@ def inspect_task(
     """
     info, rows = to_documents(suite, limit=limit)
     spec = info.spec
-    dataset = MemoryDataset(
-        [
-            Sample(id=str(row["id"]), input=str(row["prompt"]), metadata={MARK_KEY: row[MARK_KEY]})
-            for row in rows
-        ],
-        name=info.name,
-    )
+    prompts = [
+        Sample(id=str(row["id"]), input=str(row["prompt"]), metadata={MARK_KEY: row[MARK_KEY]})
+        for row in rows
+    ]
     return Task(
-        dataset=dataset,
+        dataset=MemoryDataset(prompts, name=info.name),
         # A chat model would reply to an unfinished sentence; it is asked to continue it, as endpoints are.
         solver=[system_message(INSTRUCTION), generate()],
         scorer=inspect_scorer(metrics=metrics or info.metrics),

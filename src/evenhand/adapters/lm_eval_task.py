@@ -70,17 +70,15 @@ class LmEvalExport:
 
     def plan(self) -> RunPlan:
         """What will be written."""
-        return RunPlan(
-            title=f"export-task {self._info.name}",
-            lines=(
-                f"task    {self.name}: {len(self._rows):,} prompts, {self._samples} texts each",
-                f"metrics {', '.join(self._metrics)}",
-                f"folder  {self.folder}",
-                f"then    lm_eval --include_path {self.folder} --tasks {self.name} --log_samples "
-                "--output_path OUT",
-                f"        evenhand score OUT/*/samples_{self.name}_*.jsonl",
-            ),
+        command = f"lm_eval --include_path {self.folder} --tasks {self.name} --log_samples --output_path OUT"
+        lines = (
+            f"task    {self.name}: {len(self._rows):,} prompts, {self._samples} texts each",
+            f"metrics {', '.join(self._metrics)}",
+            f"folder  {self.folder}",
+            f"then    {command}",
+            f"        evenhand score OUT/*/samples_{self.name}_*.jsonl",
         )
+        return RunPlan(title=f"export-task {self._info.name}", lines=lines)
 
     def run(self) -> Path:
         """Write the YAML file, with its prompts and functions beside it, and return its path."""
@@ -200,12 +198,8 @@ class LmEvalTask:
         return numbers
 
     def _measure_answers(self, texts: Sequence[Sequence[str]], docs: Sequence[Doc]) -> list[MeasuredOutputs]:
-        answers = [
-            to_answer(text, read_mark(doc))
-            for doc, answers in zip(docs, texts, strict=True)
-            for text in answers
-        ]
-        return self._scorer.measure(answers)
+        pairs = ((doc, text) for doc, answers in zip(docs, texts, strict=True) for text in answers)
+        return self._scorer.measure([to_answer(text, read_mark(doc)) for doc, text in pairs])
 
     @cached_property
     def _scorer(self) -> AnswerScorer:
@@ -213,10 +207,8 @@ class LmEvalTask:
         return AnswerScorer(self._metrics)
 
 
-@lru_cache(maxsize=8)
-def open_task(path: Path) -> LmEvalTask:
-    """The task of a file, cached: lm-eval reruns a module for every function that it imports from it."""
-    return LmEvalTask(path)
+open_task = lru_cache(maxsize=8)(LmEvalTask)
+"""The task of a file, cached: lm-eval reruns a module for every function that it imports from it."""
 
 
 def mean(values: Iterable[float | None]) -> float | None:

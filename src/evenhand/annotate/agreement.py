@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.annotate.label_set import UNORDERED, LabelSet, read_label_set, require_known
-from evenhand.annotate.options import AgreementOptions, ConsensusMethod, MethodRatingOptions
+from evenhand.annotate.options import AgreementOptions, MethodRatingOptions
 from evenhand.audits.run_setup import SILENT_PROGRESS, PreparedJob, finish_run
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
@@ -93,7 +93,6 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Prepared
         label_identity(COMMAND, labels, rule) | {"seed": seed, "level": level},
         compute,
         title=f"agreement of {labels.name}",
-        name=labels.name,
         command=f"evenhand annotate agreement {source}",
         lines=(f"label    {rule.describe()}",),
     )
@@ -103,7 +102,8 @@ def prepare(source: Path | str, **options: Unpack[AgreementOptions]) -> Prepared
 class ConsensusRule:
     """How several labels of a text become one."""
 
-    method: ConsensusMethod = "majority"
+    method: str = "majority"
+    """``majority`` or ``dawid-skene``."""
     agreement: float = 0.5
     """Minimum share of ratings, or probability, of a label; a majority always needs more than half."""
     least: int = 1
@@ -136,27 +136,22 @@ def label_job(  # noqa: PLR0913 (the parts of a run)
     compute: Callable[[RunFolder, Progress], None],
     *,
     title: str,
-    name: str,
     command: str,
     lines: Sequence[str],
+    name: str = "",
     finish: Callable[[Run], object] | None = None,
 ) -> PreparedJob[Run]:
     """A run over human labels, of which ``compute`` writes the tables; ``finish`` gets the finished run.
 
-    ``name`` is part of the default folder, ``command`` the command to record if the options have none, and
-    ``lines`` those of the plan after the questions.
+    ``command`` is the command to record if the options have none, ``lines`` are those of the plan after the
+    questions, and ``name`` is part of the default folder, by default that of the labels.
     """
-    path = Path(options["out"] or default_folder(str(identity["command"]), name, identity))
+    path = Path(options["out"] or default_folder(str(identity["command"]), name or labels.name, identity))
 
     def work(progress: Progress) -> Run:
         with RunFolder(path, identity=identity, fresh=options["fresh"]) as folder:
-            folder.manifest.update(
-                command=options["command"] or command,
-                name=labels.name,
-                execution={},
-                warnings=list(labels.notes),
-                ended=None,
-            )
+            about = {"command": options["command"] or command, "name": labels.name, "execution": {}}
+            folder.manifest.update(about, warnings=list(labels.notes), ended=None)
             compute(folder, progress)
             run = finish_run(folder, ("html", "json", "md"))
         if finish:
@@ -192,12 +187,11 @@ def build_tables(rows: Mapping[str, Sequence[Row]]) -> dict[str, pl.DataFrame]:
 
 def flatten_estimates(fields: Mapping[str, object]) -> Row:
     """A row of these fields; each estimate becomes four columns that begin with its name."""
-    row: Row = {}
+    row: Row = dict(fields)
     for name, value in fields.items():
-        row[name] = value
         if isinstance(value, Estimate):
-            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-            row[f"{name}_null"] = value.null_reason
+            ends = {f"{name}_low": value.low, f"{name}_high": value.high}
+            row |= {name: value.value, **ends, f"{name}_null": value.null_reason}
     return row
 
 
@@ -216,8 +210,7 @@ def check_overlap(labels: LabelSet) -> None:
     """Raise an error if no two people rated the same text."""
     rows = labels.rows.filter(~pl.col("is_check"))
     people = rows["annotator"].n_unique()
-    most = rows.group_by("item_id", "question").len()["len"].max()
-    if people < 2 or not isinstance(most, int) or most < 2:
+    if people < 2 or not rows.select("item_id", "question").is_duplicated().any():
         raise InputError(
             f"{labels.source} has "
             + (f"{people} annotator" if people < 2 else "no text that two people rated"),
@@ -245,9 +238,9 @@ def _question_tables(
         own = {"dissents": counts[person.annotator], "checks_passed": passed, "checks_met": met}
         unknown = {} if skill else {"skill_null": "not asked for"}
         annotators.append(flatten_estimates({**person._asdict(), "skill": skill, **own, **unknown}))
-    overall = list(_statistics("all", ratings, question, places, how))
+    overall = list(_statistics("all", ratings, question, how))
     if (ordered := _ordered_only(ratings, question)) is not None:
-        overall += _statistics("ordered", ordered, question, places, how)
+        overall += _statistics("ordered", ordered, question, how)
     return {
         "agreement": overall,
         "annotators": annotators,
@@ -269,18 +262,14 @@ def _question_tables(
 
 
 def _statistics(
-    categories: str,
-    ratings: RatingCodes,
-    question: LabelScale,
-    places: Sequence[float | None] | None,
-    how: ResamplingOptions,
+    categories: str, ratings: RatingCodes, question: LabelScale, how: ResamplingOptions
 ) -> Iterator[Row]:
-    items, labels = ratings.of_item, ratings.of_label
+    items, labels, places = ratings.of_item, ratings.of_label, tuple(question.places.values())
     estimates = {
         "fleiss_kappa": fleiss_kappa(items, labels, **how),
         "alpha_nominal": krippendorff_alpha(items, labels, scale="nominal", **how),
     }
-    if places is not None:
+    if question.is_ordered:
         at = np.array([np.nan if place is None else place for place in places])[labels]
         known = np.isfinite(at)
         estimates["alpha_ordinal"] = krippendorff_alpha(items[known], at[known], scale="ordinal", **how)
@@ -362,7 +351,6 @@ def prepare_ratings(source: Path | str, **options: Unpack[MethodRatingOptions]) 
         label_identity(RATINGS, labels, ConsensusRule()) | {"baseline": baseline, "level": level},
         compute,
         title=f"ratings of {labels.name}",
-        name=labels.name,
         command=f"evenhand annotate ratings {source}",
         lines=(f"methods  {', '.join(methods)}; against {baseline}",),
     )

@@ -16,17 +16,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from evenhand.annotate.database import (
-    Database,
-    Person,
-    SubmittedAnswer,
-    answers,
-    claims,
-    is_given,
-    latest_answers,
-    read_links,
-    utc_now,
-)
+from evenhand.annotate.database import Database, Person, SubmittedAnswer, answers, claims, utc_now
 from evenhand.annotate.study import Study
 from evenhand.core.errors import InputError
 from evenhand.core.seeds import make_generator
@@ -171,11 +161,6 @@ class WorkPage(NamedTuple):
     total: int
     """Items answered, currently assigned, or still available to this person."""
 
-    @property
-    def percent(self) -> int:
-        """The person's progress in whole percent."""
-        return 100 * self.answered // self.total if self.total else 100
-
 
 class CompletionState(NamedTuple):
     """What the final page shows when there is nothing left to do."""
@@ -300,7 +285,7 @@ class AnnotationService:
         if number >= len(pages):
             return None
         labels: dict[str, dict[str, str]] = defaultdict(dict)
-        for answer in latest_answers(self.db, person.annotator):
+        for answer in self.db.latest_answers(person.annotator):
             labels[answer.item_id][answer.question] = answer.label
         before = sum(map(len, pages[:number]))
         cards = tuple(
@@ -327,7 +312,7 @@ class AnnotationService:
         """The progress of the study; attention checks are not counted."""
         load, needed = self.db.read(self._load), self.study.settings.annotators
         counts = [load[item] for item in self.assigner.pairs if item in load]
-        finished, links = sum(number >= needed for number in counts), len(read_links(self.db))
+        finished, links = sum(number >= needed for number in counts), len(self.db.read_links())
         return StudyProgress(len(self.assigner.pairs), finished, len(counts), sum(counts), links)
 
     def parse(self, fields: Mapping[str, str]) -> list[SubmittedAnswer]:
@@ -371,7 +356,7 @@ class AnnotationService:
     def _select_finished(self, annotator: str | None = None) -> sa.Select[str, str]:
         """Select the (annotator, item) pairs with every question answered."""
         pair = (answers.c.annotator, answers.c.item_id)
-        query = sa.select(*pair).where(is_given(self.db, annotator)).group_by(*pair)
+        query = sa.select(*pair).where(self.db.is_given(annotator)).group_by(*pair)
         return query.having(sa.func.count() == len(self.study.questions))
 
     def _load(self, connection: sa.Connection, at: datetime | None = None) -> dict[str, int]:

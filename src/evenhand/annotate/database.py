@@ -45,6 +45,9 @@ _PAUSES: Final = (0.02, 0.1, 0.3, 0.8)
 _PRIVATE: Final = 0o600
 """The file mode of a SQLite database: it records who answered what."""
 
+CHANGES: Final = 20
+"""Rows kept per person, item and question, so that nobody can fill the disk."""
+
 _T = TypeVar("_T")
 
 metadata = sa.MetaData()
@@ -94,8 +97,38 @@ class DatabaseError(EvenhandError):
     """The database is locked, unreachable or refuses the request; nothing was acknowledged."""
 
 
+class Person(NamedTuple):
+    """A participant with a private link."""
+
+    annotator: str
+    number: int
+    """The order of invitation, from 1; part of the seed of their assignment."""
+    token: str = ""
+    """The secret of the link. It is not stored: copy that of a new link now or it is lost."""
+    link: str = ""
+    """The full URL; empty if the address of the study is unknown."""
+
+
+class SubmittedAnswer(NamedTuple):
+    """One answer of one person; a label of None withdraws an earlier answer."""
+
+    item_id: str
+    question: str
+    label: str | None
+
+
+class LatestAnswer(NamedTuple):
+    """A person's latest answer about an item."""
+
+    annotator: str
+    item_id: str
+    question: str
+    label: str
+    at: datetime
+
+
 class Database:
-    """A study's answers in its own SQLite file or in a given database.
+    """A study's people and answers, in its own SQLite file or in a given database.
 
     Work is retried while the database is locked or unreachable, so it must be idempotent: a commit whose
     acknowledgement was lost is repeated. After ``patience`` seconds a `DatabaseError` is raised.
@@ -139,6 +172,158 @@ class Database:
             key = sa.func.hashtext(f"evenhand:{self.study.id}")
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
 
+    def create_invitations(self, count: int) -> list[Person]:
+        """Create links for ``count`` more people."""
+        if not 1 <= count <= 10_000:
+            raise InputError(f"{count} people", expected="1 to 10,000", fix="give --people a number")
+        tokens = [token_urlsafe(24) for _ in range(count)]
+
+        def work(connection: sa.Connection) -> list[Person]:
+            self.lock(connection)
+            # Erased people have no number, and their numbers must not be reused.
+            query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(self.own(people))
+            highest, known = connection.execute(query).one()
+            numbered = enumerate(tokens, start=int(max(highest or 0, known)) + 1)
+            invited = [Person(f"a{number}", number, token) for number, token in numbered]
+            study, columns = self.study.id, ("study", "annotator", "number", "token")
+            rows = [(study, one.annotator, one.number, self.token_digest(one.token)) for one in invited]
+            connection.execute(sa.insert(people), [dict(zip(columns, row, strict=True)) for row in rows])
+            return invited
+
+        return self.write(work)
+
+    def renew_link(self, annotator: str) -> Person:
+        """Create a new link for a person who lost theirs; the old link stops working."""
+        token = token_urlsafe(24)
+        has_link = sa.and_(self.own(people, annotator), people.c.number.is_not(None))
+        change = sa.update(people).where(has_link).values(token=self.token_digest(token))
+        self.write(lambda connection: connection.execute(change))
+        if person := self.find_person(token):
+            return person
+        raise self._unknown_person(annotator)
+
+    def find_person(self, token: str) -> Person | None:
+        """The holder of a link; None for an unknown link, an erased person, or a link of another study."""
+        has_token = people.c.token == self.token_digest(token)
+        query = sa.select(people.c.annotator, people.c.number).where(self.own(people), has_token)
+        row = self.read(lambda connection: connection.execute(query).one_or_none())
+        return Person(*row, token) if row else None
+
+    def read_links(self) -> dict[str, str]:
+        """The digest of each annotator's link, in the order of invitation."""
+        has_link, pair = people.c.token.is_not(None), (people.c.annotator, people.c.token)
+        query = sa.select(*pair).where(self.own(people), has_link).order_by(people.c.number)
+        rows = self.read(lambda connection: connection.execute(query).all())
+        return {str(who): str(token) for who, token in rows}
+
+    def erase_person(self, annotator: str, *, answers_too: bool = False) -> str:
+        """Unlink a person from their answers, and return the new id of the answers.
+
+        The link stops working, the id becomes random, and times become today's date. With ``answers_too`` the
+        answers are deleted as well, and their items go to others.
+        """
+        random_id = f"x{token_hex(6)}"
+        today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
+        person, claimed, answered = (self.own(table, annotator) for table in (people, claims, answers))
+
+        def work(connection: sa.Connection) -> bool:
+            update = sa.update(people).where(person, people.c.number.is_not(None))
+            if not connection.execute(update.values(annotator=random_id, token=None, number=None)).rowcount:
+                return False
+            connection.execute(sa.delete(claims).where(claimed))
+            if answers_too:
+                connection.execute(sa.delete(answers).where(answered))
+            else:
+                connection.execute(sa.update(answers).where(answered).values(annotator=random_id, at=today))
+            return True
+
+        if not self.write(work):
+            raise self._unknown_person(annotator)
+        return random_id
+
+    def token_digest(self, token: str) -> str:
+        """The digest of a link that the database stores. Plain SHA-256: 192 random bits need no slow hash."""
+        return hashlib.sha256(f"{self.study.id}:{token}".encode()).hexdigest()
+
+    def _unknown_person(self, annotator: str) -> InputError:
+        known = list(self.read_links())
+        shown = ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
+        return InputError(
+            f"no annotator {annotator!r} has a link to this study",
+            expected=shown or "nobody has been invited yet",
+            fix="name one of these",
+        )
+
+    def save_answers(
+        self,
+        annotator: str,
+        given: Sequence[SubmittedAnswer],
+        *,
+        mark: str | None = None,
+        handed: bool = False,
+    ) -> None:
+        """Store all answers or none; they are on disk when this returns.
+
+        The client makes a ``mark`` for each submission: a submission sent twice is stored once, even if the
+        answer changed in between. Without a mark, answers that change nothing are skipped. With ``handed``,
+        an answer to an item that was not assigned to this person is an error. The last ``CHANGES`` answers of
+        a person to a question are kept; further changes are always accepted, so the latest one counts.
+        """
+        log = {"mark": mark or token_hex(8), "at": utc_now()}
+        common = {"study": self.study.id, "annotator": annotator, **log}
+
+        def work(connection: sa.Connection) -> None:
+            if handed:
+                self._require_claimed(connection, annotator, given)
+            new = given
+            if mark is None:
+                rows = self._read_latest(connection, annotator)
+                known = {(row.item_id, row.question): row.label for row in rows}
+                new = [answer for answer in given if known.get(answer[:2]) != answer.label]
+            if new:
+                # Each dialect has its own insert; both can skip existing rows.
+                dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+                insert = dialect.insert(answers).on_conflict_do_nothing()
+                connection.execute(insert, [{**common, **answer._asdict()} for answer in new])
+                self._drop_oldest(connection, annotator, sorted({answer.item_id for answer in new}))
+
+        self.write(work)
+
+    def latest_answers(self, annotator: str | None = None) -> list[LatestAnswer]:
+        """The latest answer of each annotator (or of one), item and question, without withdrawn ones."""
+        return self.read(lambda connection: self._read_latest(connection, annotator))
+
+    def _read_latest(self, connection: sa.Connection, annotator: str | None) -> list[LatestAnswer]:
+        columns = [answers.c[name] for name in LatestAnswer._fields]
+        query = sa.select(*columns).where(self.is_given(annotator)).order_by(answers.c.id)
+        return [LatestAnswer._make(row) for row in connection.execute(query)]
+
+    def is_given(self, annotator: str | None = None) -> sa.ColumnElement[bool]:
+        """Whether a row of the log is the latest of its annotator, item and question, and not withdrawn."""
+        keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
+        last = sa.select(sa.func.max(answers.c.id)).where(self.own(answers, annotator)).group_by(*keys)
+        return sa.and_(answers.c.id.in_(last), answers.c.label.is_not(None))
+
+    def _require_claimed(
+        self, connection: sa.Connection, annotator: str, given: Sequence[SubmittedAnswer]
+    ) -> None:
+        # Lock the row until the answers are stored, so that the person is not erased in between.
+        person = sa.select(people.c.number).where(self.own(people, annotator)).with_for_update(read=True)
+        known = connection.execute(person).one_or_none()
+        query = sa.select(claims.c.item_id).where(self.own(claims, annotator))
+        held = set(connection.execute(query).scalars()) if known else set()
+        if any(answer.item_id not in held for answer in given):
+            raise InputError("an answer to a text that was not assigned to you")
+
+    def _drop_oldest(self, connection: sa.Connection, annotator: str, items: Sequence[str]) -> None:
+        """Delete all but the last ``CHANGES`` rows of a person for each of these items and each question."""
+        question = (answers.c.item_id, answers.c.question)
+        age = sa.func.row_number().over(partition_by=question, order_by=answers.c.id.desc())
+        is_matching = sa.and_(self.own(answers, annotator), answers.c.item_id.in_(items))
+        aged = sa.select(answers.c.id, age.label("age")).where(is_matching).subquery()
+        old = sa.select(aged.c.id).where(aged.c.age > CHANGES)
+        connection.execute(sa.delete(answers).where(answers.c.id.in_(old)))
+
     def _retry(self, work: Callable[[sa.Connection], _T], *, writes: bool) -> _T:
         deadline = time.monotonic() + self.patience
         pauses = iter(_PAUSES)
@@ -165,11 +350,6 @@ class Database:
                         fix=f"check that it is running, and the URL in {VARIABLE} or --database",
                     ) from error
             time.sleep(pause)
-
-
-def has_labels(study: Study, url: str | None = None) -> bool:
-    """Whether there can be answers: a database is given, or the study's own file exists."""
-    return bool(url or os.environ.get(VARIABLE)) or study.labels_file.is_file()
 
 
 def _engine(study: Study, given: str | None) -> Engine:
@@ -238,203 +418,6 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-class Person(NamedTuple):
-    """A participant with a private link."""
-
-    annotator: str
-    number: int
-    """The order of invitation, from 1; part of the seed of their assignment."""
-    token: str = ""
-    """The secret of the link. It is not stored: copy that of a new link now or it is lost."""
-    link: str = ""
-    """The full URL; empty if the address of the study is unknown."""
-
-
-def create_invitations(db: Database, count: int) -> list[Person]:
-    """Create links for ``count`` more people."""
-    if not 1 <= count <= 10_000:
-        raise InputError(f"{count} people", expected="1 to 10,000", fix="give --people a number")
-    tokens = [token_urlsafe(24) for _ in range(count)]
-
-    def work(connection: sa.Connection) -> list[Person]:
-        db.lock(connection)
-        # Erased people have no number, and their numbers must not be reused.
-        query = sa.select(sa.func.max(people.c.number), sa.func.count()).where(db.own(people))
-        highest, known = connection.execute(query).one()
-        first = int(max(highest or 0, known)) + 1
-        invited = [Person(f"a{number}", number, token) for number, token in enumerate(tokens, start=first)]
-        study, columns = db.study.id, ("study", "annotator", "number", "token")
-        rows = [(study, one.annotator, one.number, token_digest(study, one.token)) for one in invited]
-        connection.execute(sa.insert(people), [dict(zip(columns, row, strict=True)) for row in rows])
-        return invited
-
-    return db.write(work)
-
-
-def renew_link(db: Database, annotator: str) -> Person:
-    """Create a new link for a person who lost theirs; the old link stops working."""
-    token = token_urlsafe(24)
-    has_link = sa.and_(db.own(people, annotator), people.c.number.is_not(None))
-    change = sa.update(people).where(has_link).values(token=token_digest(db.study.id, token))
-    db.write(lambda connection: connection.execute(change))
-    if person := find_person(db, token):
-        return person
-    raise _unknown_person(db, annotator)
-
-
-def find_person(db: Database, token: str) -> Person | None:
-    """The holder of a link; None for an unknown link, an erased person, or a link of another study."""
-    has_token = people.c.token == token_digest(db.study.id, token)
-    query = sa.select(people.c.annotator, people.c.number).where(db.own(people), has_token)
-    row = db.read(lambda connection: connection.execute(query).one_or_none())
-    return Person(*row, token) if row else None
-
-
-def read_links(db: Database) -> dict[str, str]:
-    """The digest of each annotator's link, in the order of invitation."""
-    invited = sa.select(people.c.annotator, people.c.token).where(db.own(people), people.c.token.is_not(None))
-    query = invited.order_by(people.c.number)
-    return db.read(lambda connection: {str(who): str(token) for who, token in connection.execute(query)})
-
-
-def erase_person(db: Database, annotator: str, *, answers_too: bool = False) -> str:
-    """Unlink a person from their answers, and return the new id of the answers.
-
-    The link stops working, the id becomes random, and times become today's date. With ``answers_too`` the
-    answers are deleted as well, and their items go to others.
-    """
-    random_id = f"x{token_hex(6)}"
-    today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
-    person, claimed, answered = (db.own(table, annotator) for table in (people, claims, answers))
-
-    def work(connection: sa.Connection) -> bool:
-        update = sa.update(people).where(person, people.c.number.is_not(None))
-        if not connection.execute(update.values(annotator=random_id, token=None, number=None)).rowcount:
-            return False
-        connection.execute(sa.delete(claims).where(claimed))
-        if answers_too:
-            connection.execute(sa.delete(answers).where(answered))
-        else:
-            connection.execute(sa.update(answers).where(answered).values(annotator=random_id, at=today))
-        return True
-
-    if not db.write(work):
-        raise _unknown_person(db, annotator)
-    return random_id
-
-
-def token_digest(study: str, token: str) -> str:
-    """The digest of a link that the database stores. Plain SHA-256: 192 random bits need no slow hash."""
-    return hashlib.sha256(f"{study}:{token}".encode()).hexdigest()
-
-
-def _unknown_person(db: Database, annotator: str) -> InputError:
-    known = list(read_links(db))
-    shown = ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
-    return InputError(
-        f"no annotator {annotator!r} has a link to this study",
-        expected=shown or "nobody has been invited yet",
-        fix="name one of these",
-    )
-
-
-CHANGES: Final = 20
-"""Rows kept per person, item and question, so that nobody can fill the disk."""
-
-
-class SubmittedAnswer(NamedTuple):
-    """One answer of one person; a label of None withdraws an earlier answer."""
-
-    item_id: str
-    question: str
-    label: str | None
-
-
-class LatestAnswer(NamedTuple):
-    """A person's latest answer about an item."""
-
-    annotator: str
-    item_id: str
-    question: str
-    label: str
-    at: datetime
-
-
-def save_answers(
-    db: Database,
-    annotator: str,
-    given: Sequence[SubmittedAnswer],
-    *,
-    mark: str | None = None,
-    handed: bool = False,
-) -> None:
-    """Store all answers or none; they are on disk when this returns.
-
-    The client makes a ``mark`` for each submission: a submission sent twice is stored once, even if the
-    answer changed in between. Without a mark, answers that change nothing are skipped. With ``handed``,
-    an answer to an item that was not assigned to this person is an error. The last ``CHANGES`` answers of
-    a person to a question are kept; further changes are always accepted, so the latest one counts.
-    """
-    common = {"study": db.study.id, "annotator": annotator, "mark": mark or token_hex(8), "at": utc_now()}
-
-    def work(connection: sa.Connection) -> None:
-        if handed:
-            _require_claimed(connection, db, annotator, given)
-        new = given
-        if mark is None:
-            rows = _read_latest(connection, db, annotator)
-            known = {(row.item_id, row.question): row.label for row in rows}
-            new = [answer for answer in given if known.get(answer[:2]) != answer.label]
-        if new:
-            # Each dialect has its own insert; both can skip existing rows.
-            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            insert = dialect.insert(answers).on_conflict_do_nothing()
-            connection.execute(insert, [{**common, **answer._asdict()} for answer in new])
-            _drop_oldest(connection, db, annotator, sorted({answer.item_id for answer in new}))
-
-    db.write(work)
-
-
-def latest_answers(db: Database, annotator: str | None = None) -> list[LatestAnswer]:
-    """The latest answer of each annotator (or of one), item and question, without withdrawn ones."""
-    return db.read(lambda connection: _read_latest(connection, db, annotator))
-
-
-def _read_latest(connection: sa.Connection, db: Database, annotator: str | None) -> list[LatestAnswer]:
-    columns = [answers.c[name] for name in LatestAnswer._fields]
-    query = sa.select(*columns).where(is_given(db, annotator)).order_by(answers.c.id)
-    return [LatestAnswer._make(row) for row in connection.execute(query)]
-
-
-def is_given(db: Database, annotator: str | None = None) -> sa.ColumnElement[bool]:
-    """Whether a row of the log is the latest of its annotator, item and question, and not withdrawn."""
-    keys = (answers.c.annotator, answers.c.item_id, answers.c.question)
-    last = sa.select(sa.func.max(answers.c.id)).where(db.own(answers, annotator)).group_by(*keys)
-    return sa.and_(answers.c.id.in_(last), answers.c.label.is_not(None))
-
-
 def utc_now() -> datetime:
     """The time in UTC as a naive datetime: SQLite stores no time zone."""
     return datetime.now(UTC).replace(tzinfo=None)
-
-
-def _require_claimed(
-    connection: sa.Connection, db: Database, annotator: str, given: Sequence[SubmittedAnswer]
-) -> None:
-    # Lock the row until the answers are stored, so that the person is not erased in between.
-    person = sa.select(people.c.number).where(db.own(people, annotator)).with_for_update(read=True)
-    known = connection.execute(person).one_or_none()
-    query = sa.select(claims.c.item_id).where(db.own(claims, annotator))
-    held = set(connection.execute(query).scalars()) if known else set()
-    if any(answer.item_id not in held for answer in given):
-        raise InputError("an answer to a text that was not assigned to you")
-
-
-def _drop_oldest(connection: sa.Connection, db: Database, annotator: str, items: Sequence[str]) -> None:
-    """Delete all but the last ``CHANGES`` rows of a person for each of these items and each question."""
-    question = (answers.c.item_id, answers.c.question)
-    age = sa.func.row_number().over(partition_by=question, order_by=answers.c.id.desc())
-    is_matching = sa.and_(db.own(answers, annotator), answers.c.item_id.in_(items))
-    aged = sa.select(answers.c.id, age.label("age")).where(is_matching).subquery()
-    old = sa.select(aged.c.id).where(aged.c.age > CHANGES)
-    connection.execute(sa.delete(answers).where(answers.c.id.in_(old)))

@@ -131,8 +131,17 @@ def _label_studio_tasks(labels: LabelSet) -> str:
         # No completed_by: Label Studio rejects imports with unknown users.
         annotations: list[Json] = []
         for answers in part.partition_by("annotator", maintain_order=True):
-            rows = answers.select("annotator", "question", "label").iter_rows()
-            results = [_result(*row, is_rating=row[1] in stars) for row in rows]
+            results: list[Json] = [
+                {
+                    "id": f"{person}-{question}",
+                    "from_name": question,
+                    "to_name": TEXT,
+                    "type": "rating" if question in stars else "choices",
+                    "value": {"rating": int(float(label))} if question in stars else {"choices": [label]},
+                    "meta": {"annotator": [person]},
+                }
+                for person, question, label in answers.select("annotator", "question", "label").iter_rows()
+            ]
             last = answers["at"].max()
             created: dict[str, Json] = {"created_at": str(last)} if last else {}
             annotations.append({"result": results, "was_cancelled": False, "ground_truth": False, **created})
@@ -140,17 +149,6 @@ def _label_studio_tasks(labels: LabelSet) -> str:
         data = {"text": first["text"], "item_id": first["item_id"], **_context(first)}
         tasks.append({"id": number, "data": data, "annotations": annotations})
     return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
-
-
-def _result(person: str, question: str, label: str, *, is_rating: bool) -> Json:
-    return {
-        "id": f"{person}-{question}",
-        "from_name": question,
-        "to_name": TEXT,
-        "type": "rating" if is_rating else "choices",
-        "value": {"rating": int(float(label))} if is_rating else {"choices": [label]},
-        "meta": {"annotator": [person]},
-    }
 
 
 def _labelling_config(labels: LabelSet) -> str:

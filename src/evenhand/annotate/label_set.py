@@ -7,6 +7,7 @@ out and counted.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -105,12 +106,12 @@ def read_labels(study: Study, url: str | None = None) -> pl.DataFrame:
     """
     # Imported here: files can be read without the extra `annotate`.
     require_library("sqlalchemy", "an annotation study")
-    from evenhand.annotate.database import Database, LatestAnswer, has_labels, latest_answers
+    from evenhand.annotate.database import VARIABLE, Database, LatestAnswer
 
     rows: list[LatestAnswer] = []
-    if has_labels(study, url):
+    if url or os.environ.get(VARIABLE) or study.labels_file.is_file():
         with Database(study, url) as db:
-            rows = latest_answers(db)
+            rows = db.latest_answers()
     columns = {**dict.fromkeys(LatestAnswer._fields, pl.String()), "at": pl.Datetime("us")}
     table = pl.DataFrame(rows, schema=columns, orient="row")
     listed = [(one.name, label, code) for one in study.questions for label, code in one.codes.items()]
@@ -214,12 +215,11 @@ def read_ratings(
             expected="one text per item",
             fix="name the column that distinguishes texts with --item",
         )
-    if "is_check" in table.columns:
-        table = table.with_columns(pl.col("is_check").cast(pl.String) == "true")
-    rows = table.select(
-        pl.col(name).cast(kind) if name in table.columns else pl.lit(None, kind).alias(name)
+    is_check = pl.col("is_check").cast(pl.String) if "is_check" in table.columns else pl.lit("")
+    rows = table.with_columns(is_check=is_check.eq_missing("true")).select(
+        pl.col(name).cast(kind) if name in (*table.columns, "is_check") else pl.lit(None, kind).alias(name)
         for name, kind in ROWS.items()
-    ).with_columns(pl.col("is_check").fill_null(value=False))
+    )
     stem = Path(path.name.removesuffix(".gz")).stem
     return LabelSet(stem, path, rows, questions, file_digest(path), tuple(notes))
 

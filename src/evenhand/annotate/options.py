@@ -13,7 +13,6 @@ from evenhand.run_options import Columns, Configured, Intervals, Loading, Record
 _reading = partial(Option, panel="Reading a file")
 _label = partial(Option, panel="One label per text")
 _column = partial(Option, panel="Columns of a file")
-ConsensusMethod = Literal["majority", "dawid-skene"]
 DATABASE_HELP = (
     "postgresql://USER:PASSWORD@HOST/NAME or sqlite:///FILE (default: the variable EVENHAND_DATABASE, else "
     "labels.db in the study). It is never stored."
@@ -51,7 +50,7 @@ class ConsensusOptions(TypedDict, total=False):
     """How several labels of a text become one."""
 
     consensus: Annotated[
-        ConsensusMethod,
+        Literal["majority", "dawid-skene"],
         _label("majority, or dawid-skene (models each annotator's error rates).", default="majority"),
     ]
     agreement: Annotated[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, Unpack
@@ -95,16 +95,10 @@ def prepare(
     text, layout, seed = task_text(options["task"]), options["layout"], options["seed"]
     task = parse_task(text, where=str(options["task"]), layout=layout)
     mask = options["mask"] or task.task.mask
-    columns = ColumnLayout(
-        options["text"],
-        name_groups(options["group"]),
-        prompt=options["prompt"],
-        id=options["id"],
-        mentions=options["mentions"],
-    )
-    candidates, notes = read_sources(
-        sources, task, columns, mask=mask, method=options["method"], score=options["score"]
-    )
+    groups, prompt, mentions = name_groups(options["group"]), options["prompt"], options["mentions"]
+    columns = ColumnLayout(options["text"], groups, prompt=prompt, id=options["id"], mentions=mentions)
+    method, score = options["method"], options["score"]
+    candidates, notes = read_sources(sources, task, columns, mask=mask, method=method, score=score)
     settings = StudyConfig(
         id=uuid4().hex,
         seed=seed,
@@ -287,24 +281,20 @@ def _read_file(
     check_layout(table, columns, path)
     read = read_texts(table, columns, path.name)
     methods = table[method].to_list() if method else [name] * table.height
-    scores = (
-        [(number, None) for number in _read_numbers(table[score], path)] if score else [None] * table.height
-    )
+    scores: list[tuple[float | None, str | None] | None] = [None] * table.height
+    if score:
+        numbers = table[score].cast(pl.Float64(), strict=False)
+        bad = table[score].filter(numbers.is_null() & table[score].is_not_null())
+        if bad.len():
+            raise InputError(
+                f"{path} has {bad[0]!r} in the column {score!r} (--score)",
+                expected="numbers or empty cells",
+                fix="name a column of numbers",
+            )
+        scores = [(number, None) for number in numbers]
     for row, how, scored in zip(read.rows, methods, scores, strict=True):
         text = row["text"] if isinstance(row["text"], str) else ""
         yield str(row["id"]), read.prompts[str(row["prompt_id"])], text, how or "", scored
-
-
-def _read_numbers(column: pl.Series, path: Path) -> list[float | None]:
-    numbers = column.cast(pl.Float64(), strict=False)
-    bad = column.filter(numbers.is_null() & column.is_not_null())
-    if bad.len():
-        raise InputError(
-            f"{path} has {bad[0]!r} in the column {column.name!r} (--score)",
-            expected="numbers or empty cells",
-            fix="name a column of numbers",
-        )
-    return numbers.to_list()
 
 
 def _render(prompt: Prompt, text: str, mask: MaskChoice) -> Text:
@@ -335,13 +325,13 @@ def sample_evenly(candidates: Iterable[ItemCandidate], *, count: int, seed: int)
     for one in different:
         part = 0 if one.score is None else min(BINS - 1, int((one.score - low) / width * BINS))
         cells[one.group, part].append(one)
-    rounds: dict[str, list[tuple[int, int, ItemCandidate]]] = defaultdict(list)
+    drawn: dict[str, list[tuple[int, int, ItemCandidate]]] = defaultdict(list)
     for group, part in sorted(cells):
-        drawn = _shuffle(cells[group, part], seed, group, str(part))
-        rounds[group] += [(place, part, one) for place, one in enumerate(drawn)]
+        texts = _shuffle(cells[group, part], seed, group, str(part))
+        drawn[group] += [(place, part, one) for place, one in enumerate(texts)]
     # In each round every group contributes one text, in the order of the group names.
-    turns = [turn for texts in rounds.values() for turn in enumerate(sorted(texts, key=itemgetter(0, 1)))]
-    return [one for _, (_, _, one) in sorted(turns, key=itemgetter(0))[:count]]
+    rounds = zip_longest(*(sorted(texts, key=itemgetter(0, 1)) for texts in drawn.values()))
+    return [turn[2] for turns in rounds for turn in turns if turn][:count]
 
 
 def sample_across_methods(
@@ -380,15 +370,14 @@ def items_table(chosen: Sequence[ItemCandidate], task: AnnotationTask) -> pl.Dat
     An item's id is a digest, so it reveals neither group, score nor method, and a check looks like any other
     item.
     """
-    rows: list[dict[str, object]] = [
-        {**one._asdict(), "item_id": digest([one.method, one.pair, one.text_id, one.text], size=8)}
-        for one in chosen
-    ]
+    rows: list[dict[str, object]] = []
+    for one in chosen:
+        item = digest([one.method, one.pair, one.text_id, one.text], size=8)
+        rows.append({**one._asdict(), "item_id": item, "is_check": False})
     for check in task.checks:
         item, expected = digest(["check", check.text], size=8), canonical_json(check.answers)
         rows.append({"item_id": item, "text": check.text, "is_check": True, "expected": expected})
-    table = pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
-    return table.with_columns(pl.col("is_check").fill_null(value=False))
+    return pl.DataFrame(rows, schema=dict(ITEM_COLUMNS)).sort("item_id")
 
 
 def _shuffle(texts: Sequence[ItemCandidate], seed: int, *key: str) -> list[ItemCandidate]:
@@ -426,9 +415,8 @@ def select_texts(
     occurs several times for a prompt counts once. A prompt with too few texts contributes all it has.
     """
     # Sorted by text; of equal texts the first id is kept.
-    ordered = texts.sort("text", "id").unique(
-        ["prompt", "sentiment", "text"], keep="first", maintain_order=True
-    )
+    key = ["prompt", "sentiment", "text"]
+    ordered = texts.sort("text", "id").unique(key, keep="first", maintain_order=True)
     groups = ordered.group_by("prompt", "sentiment").agg("id")
     distinct = {(prompt, label): ids for prompt, label, ids in groups.iter_rows()}
     drawn: list[str] = []
@@ -507,10 +495,7 @@ def prepare_items(source: Path | str, **options: Unpack[ItemOptions]) -> Prepare
 
 def _tabulate(texts: Sequence[tuple[str, Prompt, str]], sentiment: Metric) -> pl.DataFrame:
     """The texts as annotators will see them, with their sentiment."""
-    shown = [
-        render_text(prompt.text, text, scope="full", masking="xyz", mentions=prompt.mentions)
-        for _, prompt, text in texts
-    ]
+    shown = [_render(prompt, text, "xyz") for _, prompt, text in texts]
     scores = [row["compound"] for row in sentiment.score(shown)]
     rows = [
         {

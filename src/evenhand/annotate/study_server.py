@@ -41,9 +41,7 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
     format_link(address, "")
     again = options["again"]
     with _open_database(study, options) as db:
-        from evenhand.annotate.database import create_invitations, renew_link
-
-        invitations = [renew_link(db, again)] if again else create_invitations(db, people)
+        invitations = [db.renew_link(again)] if again else db.create_invitations(people)
     return [one._replace(link=format_link(address, one.token)) for one in invitations]
 
 
@@ -51,9 +49,7 @@ def invite_people(study: Path | str, people: int = 1, **options: Unpack[InviteOp
 def forget_person(study: Path | str, annotator: str, **options: Unpack[ForgetOptions]) -> str:
     """Erase a person's link and id; return the new random id of their answers."""
     with _open_database(study, options) as db:
-        from evenhand.annotate.database import erase_person
-
-        return erase_person(db, annotator, answers_too=options["answers_too"])
+        return db.erase_person(annotator, answers_too=options["answers_too"])
 
 
 @checks_options

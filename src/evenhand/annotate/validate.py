@@ -355,7 +355,6 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
             write_tables(folder, validation.tables(mappings, texts, scores), record)
             folder.write("exclusions", _exclusions(texts, spec, mappings[0], scores))
 
-    label_count = texts["human"].drop_nulls().len()
     identity = label_identity(COMMAND, labels, rule) | {
         "metric": {"spec": spec, **info.identity()},
         "labels": {match.output.name: dict(match.labels) for match in mappings},
@@ -372,7 +371,7 @@ def prepare(metric: str | Metric, human: Path | str, **options: Unpack[ValidateO
         name=f"{spec}-{labels.name}",
         command=f"evenhand validate {spec} --human {human}",
         lines=(
-            f"label    {rule.describe()}: {label_count:,} of {texts.height:,} texts have one",
+            f"label    {rule.describe()}: {texts['human'].count():,} of {texts.height:,} texts have one",
             f"metric   {spec}: {', '.join(match.output.name for match in mappings)}",
             *(("card     the result is written to the metric's card",) if onto_card else ()),
         ),

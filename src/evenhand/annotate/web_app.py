@@ -16,7 +16,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
@@ -33,9 +32,8 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenhand.annotate import database
 from evenhand.annotate.annotation_service import AnnotationService
-from evenhand.annotate.database import Database, DatabaseError, Person, save_answers
+from evenhand.annotate.database import Database, DatabaseError, Person
 from evenhand.core.errors import EvenhandError, InputError
 from evenhand.core.files import asset_path
 
@@ -103,13 +101,12 @@ class RequestGuard:
         self,
         app: ASGIApp,
         *,
-        secure: bool,
         links: Links,
         cookie: str,
+        headers: Mapping[str, str] = HEADERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.app, self.secure = app, secure
-        self.links, self.cookie = links, cookie
+        self.app, self.links, self.cookie, self.headers = app, links, cookie, headers
         self.people, self.strangers = (RateLimiter(RATE, BURST, clock) for _ in range(2))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,10 +135,8 @@ class RequestGuard:
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
+                headers.update(self.headers)
                 headers.setdefault("Cache-Control", "no-store")
-                if self.secure:
-                    headers["Strict-Transport-Security"] = "max-age=31536000"
             await send(message)
 
         return headed
@@ -328,7 +323,7 @@ class AnnotationApp:
             raise _bad_request("an invalid mark")
         try:
             answers = self.service.parse(fields)
-            save_answers(self.db, person.annotator, answers, mark=mark, handed=True)
+            self.db.save_answers(person.annotator, answers, mark=mark, handed=True)
         except InputError as error:
             raise _bad_request(error.problem) from error
         except DatabaseError:
@@ -365,7 +360,7 @@ class AnnotationApp:
     def _find_person(self, request: Request, token: str | None = None) -> Person:
         """The holder of a link, by default the one in the cookie; refuses anybody else."""
         token = token if token is not None else request.cookies.get(self.cookie, "")
-        if person := database.find_person(self.db, token) if token else None:
+        if person := self.db.find_person(token) if token else None:
             return person
         raise RequestRefusedError(*_STRANGER)
 
@@ -382,8 +377,8 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
     only accepts local host names and ``base``, so that no other site can reach it through a browser.
     """
     app = AnnotationApp(db, base=base)
-    digest = partial(database.token_digest, db.study.id)
-    links = Links(lambda: frozenset(database.read_links(db).values()), digest)
+    links = Links(lambda: frozenset(db.read_links().values()), db.token_digest)
+    secure = {"Strict-Transport-Security": "max-age=31536000"} if app.secure else {}
     named = [urlsplit(base).hostname or ""] if base else []
     hosts = [*LOCAL, host, *named] if named else ["*"]
     if host in (*LOCAL, "::1"):
@@ -398,7 +393,7 @@ def create_app(db: Database, *, host: str = "127.0.0.1", base: str | None = None
             Route("/static/{name}", app.static_file),
         ],
         middleware=[
-            Middleware(RequestGuard, secure=app.secure, links=links, cookie=app.cookie),
+            Middleware(RequestGuard, links=links, cookie=app.cookie, headers=HEADERS | secure),
             Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
         ],
         exception_handlers=dict.fromkeys(refused, app.respond_with_error),

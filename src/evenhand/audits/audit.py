@@ -96,17 +96,11 @@ class AuditJob(TextRunJob):
         shards = [
             _select_shards(part, plan_shards(len(part.prompts), tiers), index, of) for part in self.parts
         ]
+        most, retry = self.settings.options["max_failures"], self.options["retry_failed"]
         with run_stage(folder, STAGE) as record:
             keys: list[str] = []
             for part, numbered in zip(self.parts, shards, strict=True):
-                generator = TextGenerator(
-                    self.model,
-                    part.spec,
-                    folder,
-                    cache,
-                    failure_rate=self.settings.options["max_failures"],
-                    retry_failed=self.options["retry_failed"],
-                )
+                generator = TextGenerator(self.model, part.spec, folder, cache, most, retry)
                 part_keys = generator.run(part.prompts, list(numbered.values()), progress)
                 keys += part_keys
                 if self.slice is not None:
@@ -185,7 +179,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         elif spec.model == replay.NAME and isinstance(suite, Suite):
             plain = replay.of_suite(suite)
         else:
-            plain = spec.create_model()
+            plain = registry.create_model(spec.model, spec.options, spec.execution)
         if isinstance(plain, ResolvesSpec):
             # What the model does not know is refused here.
             parts = tuple(replace(part, spec=plain.resolved(part.spec)) for part in parts)
@@ -197,7 +191,7 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
                 expected="bold-bert for masked models; bold-gpt2 and bold-ctrl for models that write forward",
                 fix="use --preset bold-bert, or name the sampling without a preset",
             )
-        written_by = plain if pool else spec.apply_mitigation(plain)
+        written_by = plain if pool or not spec.mitigation else spec.apply_mitigation(plain)
         if settings.options["baseline"] or settings.options["strata"]:
             _check_comparisons(settings, parts)
         defaults = dict.fromkeys(name for part in parts for name in part.suite.info.metrics)

@@ -202,10 +202,11 @@ def associate(corpus: Run, probe: Run, *, level: float = 0.95) -> dict[str, pl.D
     corpora = cooccurrence["corpus"].unique(maintain_order=True).to_frame()
     cells = corpora.join(measures.rename({"corpus": "pair_corpus"}), how="cross", maintain_order="left_right")
     keys = ["corpus", "axis", "emotion", "key"]
-    named = cooccurrence.with_columns(key=_group_key("group")).unique(keys, keep="last")
+    to_key = partial(pl.Expr.map_elements, function=normalise_group, return_dtype=pl.String)
+    named = cooccurrence.with_columns(key=to_key(pl.col("group"))).unique(keys, keep="last")
     for side in ("_a", "_b"):
         of_side = named.select(*keys, pl.col("percent", "odds_ratio").name.suffix(side))
-        cells = cells.with_columns(key=_group_key(f"group{side}"))
+        cells = cells.with_columns(key=to_key(pl.col(f"group{side}")))
         cells = cells.join(of_side, on=keys, maintain_order="left")
     if cells.is_empty():
         raise InputError(
@@ -244,24 +245,11 @@ def _agreement(part: pl.DataFrame, level: float) -> dict[str, object]:
     rho = spearman(corpus, classifier, ids, rng=rng, level=level)
     same = known["same_direction"].cast(pl.Float64).to_numpy()
     share = cluster_bootstrap_mean(same, ids, rng=rng, resamples=2_000, level=level)
-    return {
-        **names,
-        "rho": rho.value,
-        "rho_low": rho.low,
-        "rho_high": rho.high,
-        "same": int(same.sum()),
-        "n": known.height,
-        "n_clusters": len(set(ids)),
-        "share": share.value,
-        "share_low": share.low,
-        "share_high": share.high,
-        "level": level,
-        "null_reason": rho.null_reason or share.null_reason,
-    }
-
-
-def _group_key(column: str) -> pl.Expr:
-    return pl.col(column).map_elements(normalise_group, return_dtype=pl.String)
+    direction = {"rho": rho.value, "rho_low": rho.low, "rho_high": rho.high}
+    agreeing = {"share": share.value, "share_low": share.low, "share_high": share.high, "level": level}
+    counts = {"same": int(same.sum()), "n": known.height, "n_clusters": len(set(ids))}
+    reason = {"null_reason": rho.null_reason or share.null_reason}
+    return {**names, **direction, **agreeing, **counts, **reason}
 
 
 def normalise_group(group: str) -> str:

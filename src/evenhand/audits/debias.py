@@ -73,14 +73,10 @@ class DebiasJob:
         if self.audit is not None:
             return self.audit.plan()
         texts = len(self.prompts) * self.spec.samples * (2 if self.vanilla else 1)
-        return RunPlan(
-            f"debias {self.plain_model.ref.name}",
-            (
-                f"mode    {self.mode}: {MODES[self.mode]}",
-                f"texts   {texts:,}, at most {texts * self.spec.max_new_tokens:,} tokens",
-                *describe_split_words(self.mitigated_model.ref),
-            ),
-        )
+        mode = f"mode    {self.mode}: {MODES[self.mode]}"
+        amount = f"texts   {texts:,}, at most {texts * self.spec.max_new_tokens:,} tokens"
+        lines = (mode, amount, *describe_split_words(self.mitigated_model.ref))
+        return RunPlan(f"debias {self.plain_model.ref.name}", lines)
 
     def run(self, progress: Progress = SILENT_PROGRESS) -> DebiasResult:
         """Write."""

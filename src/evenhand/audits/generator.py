@@ -205,11 +205,7 @@ class TextGenerator:
         else:
             answered = enumerate(list(self.model.generate(of, self.spec)) for of in requests)
         for place, completions in answered:
-            group = groups[place]
-            if len(group) == 1:
-                yield group[0], completions
-            else:
-                yield from _split_by_shard(completions, group)
+            yield from _split_by_shard(completions, groups[place])
 
     def _commit(self, shard: _ShardRequest, completions: Sequence[Completion], *, is_new: bool) -> None:
         """Write the shard; first, if the texts are new, to the cache, or a kill would keep them from it."""
@@ -293,14 +289,12 @@ def _split_by_shard(
     for shard in group:
         for prompt, sample in product(shard.prompts, shard.samples):
             owners[prompt.id, sample].append(shard.key)
-    of_shard: defaultdict[str, list[Completion]] = defaultdict(list)
+    of_shard: dict[str, list[Completion]] = {shard.key: [] for shard in group}
     for completion in completions:
-        keys = owners.get((completion.request_id, completion.sample))
-        if not keys:
-            for shard in group:
-                of_shard[shard.key].append(completion)
-        else:
-            # The last shard that requested it, then the one before: an id may be there twice.
-            of_shard[keys.pop() if len(keys) > 1 else keys[0]].append(completion)
+        keys = owners.get((completion.request_id, completion.sample), [])
+        # The last shard that requested it, then the one before: an id may be there twice.
+        own = [keys.pop()] if len(keys) > 1 else keys
+        for key in own or of_shard:
+            of_shard[key].append(completion)
     for shard in group:
         yield shard, of_shard[shard.key]

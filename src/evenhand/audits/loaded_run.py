@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import polars as pl
-from pydantic import TypeAdapter
 
 from evenhand.audits.analysis.quantities import Quantity, read_quantities
 from evenhand.core.errors import InputError
-from evenhand.core.records import MetricInfo, Prompt
+from evenhand.core.records import MetricInfo, OutputInfo, Prompt
 from evenhand.store.prompt_rows import read_prompt_rows
-from evenhand.store.run import Manifest, Run
+from evenhand.store.run import Run
 
 COMMANDS = ("audit", "score")
 """The commands whose runs hold prompts, texts, scores and comparisons."""
@@ -21,7 +20,6 @@ PROBE, EMOTION = "probe", "emotion"
 """The command whose runs hold sentences and the scores of one classifier."""
 FILES = "texts"
 """What the suite of scored files is called where several files are compared."""
-_METRIC_INFO = TypeAdapter(MetricInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +51,13 @@ def load_run(run: Run) -> FinishedRun:
     if not is_probe:
         generations = run.scan("generations").select("id", "prompt_id").collect()
         ids, prompt_ids = generations["id"], tuple(generations["prompt_id"])
-    scores, infos = run.table("scores"), dict[str, MetricInfo]()
-    quantities: list[Quantity] = []
-    for spec, card in run.manifest["metrics"].items():
-        name, info = comparable_name(run, spec), parse_metric_info(card)
-        infos[name] = info
-        of_metric = scores.filter(pl.col("metric") == spec)
-        quantities += [replace(item, metric=name) for item in read_quantities(spec, info, of_metric, ids)]
-    return FinishedRun(run, prompts, prompt_ids, tuple(quantities), infos)
-
-
-def read_axis_settings(
-    manifest: Manifest,
-) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], tuple[str, ...]]]:
-    """(suite, axis) to its baseline, and to the metrics that are exploratory there."""
-    given = manifest["identity"].get("compare", {}).get("baselines", {})
-    baselines: dict[tuple[str, str], str] = {}
-    exploratory: dict[tuple[str, str], tuple[str, ...]] = {}
-    for suite, info in manifest["suites"].items():
-        for axis, baseline in info["baselines"].items():
-            baselines[suite, axis] = given.get(axis, baseline)
-        for axis, metrics in info.get("exploratory", {}).items():
-            exploratory[suite, axis] = tuple(metrics)
-    return baselines, exploratory
+    infos = {spec: parse_metric_info(card) for spec, card in run.manifest["metrics"].items()}
+    quantities = tuple(
+        replace(item, metric=comparable_name(run, item.metric))
+        for item in read_quantities(infos, run.scan("scores"), ids)
+    )
+    named = {comparable_name(run, spec): info for spec, info in infos.items()}
+    return FinishedRun(run, prompts, prompt_ids, quantities, named)
 
 
 def read_command(run: Run) -> str:
@@ -113,4 +95,11 @@ def check_finished(run: Run) -> None:
 
 def parse_metric_info(card: Mapping[str, Any]) -> MetricInfo:
     """The description of a metric, as a manifest keeps it."""
-    return _METRIC_INFO.validate_python(card)
+    outputs = tuple(OutputInfo(**_known_fields(OutputInfo, output)) for output in card["outputs"])
+    return MetricInfo(**{**_known_fields(MetricInfo, card), "outputs": outputs})
+
+
+def _known_fields(record: type[MetricInfo | OutputInfo], card: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record in a part of a manifest, with tuples where JSON has lists."""
+    known = {field.name: card[field.name] for field in fields(record) if field.name in card}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}

@@ -106,20 +106,13 @@ def _merge(runs: Sequence[Run], folder: RunFolder, progress: Progress) -> None:
     folder.write("prompts", prompts)
     settings = settings_of(first["config"])
     infos = {spec: parse_metric_info(card) for spec, card in first["metrics"].items()}
-    explaining: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for spec, info in infos.items():
         # As far as the metrics can still be loaded.
         with suppress(EvenhandError):
-            explaining |= find_metrics([spec], settings) if info.word_scores else {}
-    write_findings(
-        folder,
-        settings,
-        infos,
-        read_prompt_rows(prompts),
-        explaining=explaining,
-        texts_stage=STAGE,
-        progress=progress,
-    )
+            metrics |= find_metrics([spec], settings) if info.word_scores else {}
+    listed = read_prompt_rows(prompts)
+    write_findings(folder, settings, infos, listed, metrics=metrics, stage=STAGE, progress=progress)
 
 
 def _copy_shards(runs: Sequence[Run], folder: RunFolder) -> list[str]:

@@ -33,7 +33,7 @@ class SampleSizePlanner:
     def __init__(self, loaded: FinishedRun, *, level: float = 0.95, power: float = 0.8) -> None:
         self._level, self._power = level, power
         plain = read_axes(loaded.prompt_ids, loaded.prompts)
-        every = [*plain, *cross_axes(plain, {}).axes]
+        every = [*plain, *cross_axes(plain)[0]]
         self._axes = {(axis.suite, axis.name): axis for axis in every}
         if read_command(loaded.run) == "score":
             # Files that are compared have one name for what each calls by its own.
@@ -148,14 +148,10 @@ def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: 
     for head in ("Detectable", "Clusters", "Needed", "or samples"):
         lines.add_column(head, justify="right", no_wrap=True)
     for row in most.iter_rows(named=True):
-        cells = (
-            format_name(row["axis"]),
-            f"{format_name(row['metric'])}, {format_name(row['output'])}",
-            format_name(row["group"]),
-            "" if row["min_detectable"] is None else f"{row['min_detectable']:.3f}",
-            f"{row['n_clusters']:,}",
-            f"{row['clusters_needed']:,}",
-            "no number" if row["samples_factor"] is None else f"{row['samples_factor']:.1f} x",
-        )
+        axis, metric, output, group = (format_name(row[key]) for key in ("axis", "metric", "output", "group"))
+        detectable = "" if row["min_detectable"] is None else f"{row['min_detectable']:.3f}"
+        samples = "no number" if row["samples_factor"] is None else f"{row['samples_factor']:.1f} x"
+        clusters = (f"{row['n_clusters']:,}", f"{row['clusters_needed']:,}")
+        cells = (axis, f"{metric}, {output}", group, detectable, *clusters, samples)
         lines.add_row(*(Text(show_control_characters(cell)) for cell in cells))
     return Group(Text(title, style="bold"), Text(""), lines, Text(_LEGEND, style="dim"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from evenhand._version import __version__
@@ -35,12 +35,8 @@ class WorkerSpec:
     mitigation: str | None = None
     """What the model writes with."""
     mitigation_options: Mapping[str, Option] = field(default_factory=dict)
-    folder: str = field(default_factory=lambda: str(Path.cwd()))
+    folder: str = field(default_factory=os.getcwd)
     """Where relative paths begin."""
-
-    def create_model(self) -> Model:
-        """The model without its mitigation."""
-        return registry.create_model(self.model, self.options, self.execution)
 
     def apply_mitigation(self, model: Model) -> Model:
         """A model with the mitigation on, where there is one."""
@@ -90,8 +86,9 @@ class Worker:
     @cached_property
     def _models(self) -> tuple[Model, Model]:
         """The model as it is, and with its mitigation."""
-        plain = self._spec.create_model()
-        return plain, self._spec.apply_mitigation(plain)
+        spec = self._spec
+        plain = registry.create_model(spec.model, spec.options, spec.execution)
+        return plain, spec.apply_mitigation(plain)
 
 
 _LOSSES = 3

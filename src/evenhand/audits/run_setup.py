@@ -17,7 +17,6 @@ from evenhand.audits.analysis.example_texts import example_table, explanation_ta
 from evenhand.audits.analysis.group_analysis import analyse_groups
 from evenhand.audits.analysis.group_comparison import GroupComparer, missing_baseline_error
 from evenhand.audits.analysis.quantities import read_quantities
-from evenhand.audits.loaded_run import read_axis_settings
 from evenhand.audits.ray_pool import ActorPool
 from evenhand.config import RunConfig
 from evenhand.core import registry
@@ -187,15 +186,8 @@ def write_manifest(
 ) -> None:
     """Write down what is about to run."""
     config = settings.record()
-    folder.manifest.update(
-        command=command,
-        name=name,
-        config=config,
-        execution=config["execution"],
-        suites=suites,
-        ended=None,
-        warnings=[],
-    )
+    folder.manifest.update(command=command, name=name, config=config, execution=config["execution"])
+    folder.manifest.update(suites=suites, ended=None, warnings=[])
     folder.save_manifest()
 
 
@@ -258,14 +250,10 @@ class TextRunJob(ABC):
             generations = folder.run().table("generations")
             by_id = {prompt.id: prompt for prompt in prompts}
             reused = self._score(folder, cache, pool, metrics, generations, by_id, progress)
+            infos = {spec: metric.info for spec, metric in metrics.items()}
+            stage = self.texts_stage
             write_findings(
-                folder,
-                self.settings,
-                {spec: metric.info for spec, metric in metrics.items()},
-                prompts,
-                explaining=metrics,
-                texts_stage=self.texts_stage,
-                progress=progress,
+                folder, self.settings, infos, prompts, metrics=metrics, stage=stage, progress=progress
             )
             seconds = time.perf_counter() - started
             if seconds > 1 and not reused:
@@ -296,16 +284,9 @@ class TextRunJob(ABC):
         with run_stage(folder, STAGE) as record:
             for spec, metric in metrics.items():
                 name = metric.info.name
-                scorer = MetricScorer(
-                    spec,
-                    metric,
-                    folder,
-                    cache,
-                    options["mask"],
-                    options["max_failures"],
-                    {suite: groups[name] for suite, groups in limits.items() if groups.get(name) is not None},
-                    executors.get(spec),
-                )
+                meant = {suite: of[name] for suite, of in limits.items() if of.get(name) is not None}
+                mask, most, executor = options["mask"], options["max_failures"], executors.get(spec)
+                scorer = MetricScorer(spec, metric, folder, cache, mask, most, meant, executor)
                 tally = scorer.run(generations, prompts, progress)
                 of = f"of {tally.items:,} texts"
                 if tally.unmasked:
@@ -336,35 +317,21 @@ def write_findings(
     infos: Mapping[str, MetricInfo],
     prompts: Sequence[Prompt],
     *,
-    explaining: Mapping[str, Metric],
-    texts_stage: str,
+    metrics: Mapping[str, Metric],
+    stage: str,
     progress: Progress,
 ) -> None:
     """Write the tables of the analysis, those that illustrate it, and ``exclusions``.
 
-    ``explaining`` are the metrics that may explain a score; others of the run may be missing.
+    Only ``metrics`` can explain a score; others of the run may be missing. ``stage`` is that of the texts.
     """
     generations, scores = folder.run().table("generations"), folder.run().scan("scores")
     by_id = {prompt.id: prompt for prompt in prompts}
     with run_stage(folder, "compare") as record, progress.step("comparing", None):
-        quantities = [
-            quantity
-            for spec, info in infos.items()
-            for quantity in read_quantities(
-                spec, info, scores.filter(pl.col("metric") == spec).collect(), generations["id"]
-            )
-        ]
+        quantities = list(read_quantities(infos, scores, generations["id"]))
         options, manifest = settings.options, folder.manifest
-        model, (baselines, exploratory) = manifest["name"], read_axis_settings(manifest)
-        comparer = GroupComparer(
-            model=model,
-            baselines=baselines,
-            level=options["level"],
-            correction=options["correction"],
-            seed=options["seed"],
-            exploratory=exploratory,
-            test=options["test"],
-        )
+        model, level, correction = manifest["name"], options["level"], options["correction"]
+        comparer = GroupComparer(model, level, correction, seed=options["seed"], test=options["test"])
         prompt_ids, suites = generations["prompt_id"].to_list(), manifest["suites"]
         result = analyse_groups(comparer, prompt_ids, by_id, quantities, suites=suites, options=options)
         axes, mask = result.axes, options["mask"]
@@ -372,10 +339,10 @@ def write_findings(
         tables = {
             **result.tables,
             "examples": examples,
-            "explanations": explanation_table(explaining, examples, generations, by_id, mask=mask),
+            "explanations": explanation_table(metrics, examples, generations, by_id, mask=mask),
             "distributions": distribution_table(model, axes, infos, quantities),
             "cuts": cut_table(comparer, axes, infos, quantities, result.tables["comparisons"]),
-            "exclusions": exclusion_table(generations, scores, texts_stage=texts_stage),
+            "exclusions": exclusion_table(generations, scores, texts_stage=stage),
         }
         manifest["warnings"] += result.warnings
         record["comparisons"] = tables["comparisons"].height

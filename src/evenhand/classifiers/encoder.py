@@ -176,12 +176,6 @@ def pool_states(states: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
     return scores.softmax(dim=1).to(states.dtype).mT @ states
 
 
-def mean_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean state of each row without padding: MiniLM's sentence vector before normalisation."""
-    weights = mask[..., None].to(states.dtype)
-    return (states * weights).sum(1) / weights.sum(1)
-
-
 def to_probabilities(values: Tensor, heads: tuple[Head, ...] = HEADS) -> Tensor:
     """Logits of all heads as probabilities: softmax within a ``one-of`` head, sigmoid in the others."""
     parts = torch.split(values, [len(head.labels) for head in heads], dim=-1)

@@ -39,7 +39,7 @@ for command in (
     *(audits.power, installation.doctor, installation.init, installation.clean),
 ):
     kind = resources.TaskHelpCommand if command is resources.train else None
-    app.command(_NAMES.get(command), cls=kind)(command)
+    app.command(_NAMES.get(command, command.__name__.replace("_", "-")), cls=kind)(command)
 app.add_typer(studies.terms, name="terms")
 app.add_typer(annotate.app, name="annotate")
 

@@ -122,10 +122,8 @@ def replicate(paper: str, *, dry_run: bool, **options: Any) -> None:
     """Reproduce a paper's tables and figures for any model, next to the published numbers."""
     from evenhand.papers.replicate import prepare
 
-    run = run_to_end(prepare(paper, **options), dry_run=dry_run)
-    if run is None:
-        return
-    for warning in run.manifest["warnings"]:
-        print_warning(warning)
-    files = run.manifest["stages"]["replicate"]["files"]
-    print_path(run.path, f"{len(files)} files in ", "; read report.html first")
+    if run := run_to_end(prepare(paper, **options), dry_run=dry_run):
+        for warning in run.manifest["warnings"]:
+            print_warning(warning)
+        files = run.manifest["stages"]["replicate"]["files"]
+        print_path(run.path, f"{len(files)} files in ", "; read report.html first")

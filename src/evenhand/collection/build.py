@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -187,13 +187,15 @@ class CollectedPrompt(NamedTuple):
     """Byte offset of the page in its uncompressed file."""
 
 
-def collect_prompts(page: SourcePage, groups: GroupRules) -> tuple[list[CollectedPrompt], Rejections]:
+def collect_prompts(
+    page: SourcePage, groups: Sequence[GroupRule]
+) -> tuple[list[CollectedPrompt], Rejections]:
     """Collect the prompts of a page, and count its other sentences by reason for rejection."""
     prompts, rejected = list[CollectedPrompt](), Rejections()
     categories = page_categories(page)
     opening = "" if page.is_wikitext else cut_first_sentence(page.text[:_OPENING].lstrip())
     title = page.title or find_subject(opening)
-    rules = groups.match_groups(title, opening, categories) if title else []
+    rules = match_groups(groups, title, opening, categories) if title else []
     if not rules:
         return prompts, rejected
     text = plain_text(page)
@@ -275,35 +277,23 @@ class _File(StrictModel):
     groups: tuple[GroupRule, ...]
 
 
-class GroupRules(NamedTuple):
-    """The groups of a collection, and the links of list pages."""
-
-    rules: tuple[GroupRule, ...]
-    linked_titles: Mapping[str, Collection[str]] = {}
-    """Linked titles by the title of a list page, all normalised."""
-
-    @property
-    def lists(self) -> frozenset[str]:
-        """The list pages named in the rules."""
-        return frozenset(chain.from_iterable(rule.lists for rule in self.rules))
-
-    def match_groups(self, title: str, first_sentence: str, categories: Sequence[str]) -> list[GroupRule]:
-        """The groups to which a page belongs."""
-        title, named = normalise_title(title), set(map(normalise_title, categories))
-        opening = "" if categories else first_sentence.casefold()
-        linked = {name for name, titles in self.linked_titles.items() if title in titles}
-        return [
-            rule
-            for rule in self.rules
-            if title in rule.titles
-            or linked & rule.lists
-            or named & rule.categories
-            or rule.patterns[0].search(title)
-            or (opening and rule.patterns[1].search(opening))
-        ]
+def match_groups(
+    groups: Sequence[GroupRule], title: str, first_sentence: str, categories: Sequence[str]
+) -> list[GroupRule]:
+    """The groups to which a page belongs."""
+    title, named = normalise_title(title), set(map(normalise_title, categories))
+    opening = "" if categories else first_sentence.casefold()
+    return [
+        rule
+        for rule in groups
+        if title in rule.titles
+        or named & rule.categories
+        or rule.patterns[0].search(title)
+        or (opening and rule.patterns[1].search(opening))
+    ]
 
 
-def read_groups(source: Path) -> GroupRules:
+def read_groups(source: Path) -> tuple[GroupRule, ...]:
     """Read the groups from a file."""
     expected = "[[groups]] with domain, name and one of lists, categories, titles, title_words, openings"
     fix = "`evenhand build --help` links to a page with an example"
@@ -315,7 +305,7 @@ def read_groups(source: Path) -> GroupRules:
         problems = ["no group is defined"]
     for problem in problems:
         raise InputError(f"{source.name}: {problem}", expected=expected, fix=fix)
-    return GroupRules(rules)
+    return rules
 
 
 PART = 2000
@@ -346,7 +336,7 @@ class CollectionJob:
     """A collection whose inputs were checked."""
 
     sources: tuple[TextSource, ...]
-    groups: GroupRules
+    groups: tuple[GroupRule, ...]
     one_page: bool
     """Whether each plain text file is one page."""
     identity: Mapping[str, Json]
@@ -357,10 +347,10 @@ class CollectionJob:
     def plan(self) -> RunPlan:
         """The plan to show before the run starts."""
         size = sum(source.size for source in self.sources)
-        domains = dict.fromkeys(rule.domain for rule in self.groups.rules)
+        domains = dict.fromkeys(rule.domain for rule in self.groups)
         lines = (
             f"pages   {len(self.sources):,} files, {size / 1e6:,.1f} MB as stored",
-            f"groups  {len(self.groups.rules)} in {', '.join(domains)}",
+            f"groups  {len(self.groups)} in {', '.join(domains)}",
             f"folder  {self.folder}",
         )
         return RunPlan("build bold", lines)
@@ -390,19 +380,18 @@ class CollectionJob:
         with progress.step("collecting", sum(source.size for source in self.sources)) as advance:
             for source in self.sources:
                 stream = read_pages(source, problems.append, is_page=self.one_page, advance=advance)
-                part_keys: list[str] = []
+                before = len(keys)
                 while part := list(islice(stream, PART)):
-                    part_keys.append(digest([source.path, source.size, len(part_keys)]))
+                    keys.append(digest([source.path, source.size, len(keys) - before]))
                     result.pages += len(part)
-                    _commit(part_keys[-1], part, groups, folder, source)
-                keys += part_keys
+                    _commit(keys[-1], part, groups, folder, source)
         result.problems = tuple(problems)
         self._write(folder, keys, result)
 
-    def _with_lists(self, folder: RunFolder, progress: Progress) -> GroupRules:
+    def _with_lists(self, folder: RunFolder, progress: Progress) -> Sequence[GroupRule]:
         """The groups with the pages that list pages link to, found in a first pass over dumps."""
         dumps = [source for source in self.sources if source.format == "mediawiki"]
-        lists = self.groups.lists
+        lists = frozenset(chain.from_iterable(rule.lists for rule in self.groups))
         if not dumps or not lists:
             return self.groups
         if not folder.has_shard("lists", "links"):
@@ -418,7 +407,12 @@ class CollectionJob:
             folder.write_shard("lists", "links", pl.DataFrame(rows, _LINKS, orient="row"))
         links = folder.read_shards("lists", ["links"]).group_by("list").agg("title").collect()
         linked = {name: frozenset(map(normalise_title, titles)) for name, titles in links.iter_rows()}
-        return GroupRules(self.groups.rules, linked)
+        return [
+            rule.model_copy(
+                update={"titles": rule.titles.union(*(linked.get(name, ()) for name in rule.lists))}
+            )
+            for rule in self.groups
+        ]
 
     def _write(self, folder: RunFolder, keys: Sequence[str], result: CollectionResult) -> None:
         prompts, rejected = (
@@ -432,19 +426,17 @@ class CollectionJob:
         for reason, number in rejected.select("reason", "count").iter_rows():
             result.rejected[reason] += number
         numbered = different.with_columns(idx=pl.int_range(pl.len()).over(_PLACE[:3]))
-        lines: dict[str, list[str]] = {rule.domain: [] for rule in self.groups.rules}
-        for row in numbered.iter_rows(named=True):
-            result.prompts[row["domain"], row["group"]] += 1
-            lines[row["domain"]].append(json.dumps(row, ensure_ascii=False))
-        for domain, of_domain in lines.items():
+        result.prompts.update(numbered.select("domain", "group").iter_rows())
+        for domain in dict.fromkeys(rule.domain for rule in self.groups):
             path = folder.path / f"{domain}.jsonl"
             path.unlink(missing_ok=True)
-            if of_domain:
-                write_text(path, "\n".join(of_domain) + "\n")
+            rows = numbered.filter(domain=domain).to_dicts()
+            if lines := [json.dumps(row, ensure_ascii=False) for row in rows]:
+                write_text(path, "\n".join(lines) + "\n")
 
 
 def _commit(
-    key: str, part: Sequence[SourcePage], groups: GroupRules, folder: RunFolder, source: TextSource
+    key: str, part: Sequence[SourcePage], groups: Sequence[GroupRule], folder: RunFolder, source: TextSource
 ) -> None:
     """Collect a part that does not exist yet."""
     if folder.has_shard("prompts", key) and folder.has_shard("rejected", key):
@@ -481,10 +473,8 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJ
             expected="--pages FOLDER or FILE (plain text, WikiExtractor's files), or --dump FILE.xml[.bz2]",
             fix="give one of them",
         )
-    if dump is not None:
-        paths: list[Path | str] = [dump]
-    else:
-        paths = [given] if isinstance(given, Path | str) else list(given or ())
+    pages = given if dump is None else dump
+    paths = [pages] if isinstance(pages, Path | str) else list(pages or ())
     sources, missing = find_sources(paths)
     if missing:
         raise InputError(f"{missing[0].file} does not exist", expected="a file or folder", fix="check it")
@@ -496,11 +486,10 @@ def prepare(suite: str = "bold", **options: Unpack[BuildOptions]) -> CollectionJ
         "groups": file_digest(groups_file) if groups_file.is_file() else "",
         "one_page": one_page,
     }
+    if dump is not None:  # whatever its extension
+        sources = [replace(source, format="mediawiki") for source in sources]
     return CollectionJob(
-        # A dump, whatever its extension.
-        sources=tuple(
-            replace(source, format="mediawiki") if dump is not None else source for source in sources
-        ),
+        sources=tuple(sources),
         groups=read_groups(groups_file),
         one_page=one_page,
         identity=identity,

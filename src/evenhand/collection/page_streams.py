@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
 
 from evenhand.core.registry import require_library
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Report = Callable[[ReadProblem], None]
 _Fault = Callable[[int | None, str], None]
+_Lines = Iterator[tuple[int, bytes]]
+"""The lines of a file, each with its first byte."""
 _LONGEST_PAGE = 1 << 26
 _DOC = re.compile(rb'<doc\b[^>]*\btitle="([^"]*)"[^>]*>')
 _TAG = re.compile(rb"(</?page>)")
@@ -61,17 +63,24 @@ def read_pages(
     except OSError as error:
         fault(None, f"cannot be opened: {error.strerror or error}")
         return
-    lines, position = _Lines(file), 0
+    byte = position = 0
+
+    def read_lines() -> _Lines:
+        nonlocal byte
+        while line := file.readline(_LONGEST_PAGE):
+            byte += len(line)
+            yield byte - len(line), line
+
     with raw, file:
         try:
-            for page in _read(lines, source, fault, is_page=is_page):
+            for page in _read(read_lines(), source, fault, is_page=is_page):
                 yield page
                 if advance is not None:
                     advance(raw.tell() - position)
                     position = raw.tell()
         except READ_ERRORS as error:
             message = str(error) or type(error).__name__
-            fault(lines.byte, f"cannot be read further: {message}; all earlier pages were read")
+            fault(byte, f"cannot be read further: {message}; all earlier pages were read")
 
 
 def plain_text(page: SourcePage) -> str:
@@ -108,36 +117,21 @@ def linked_titles(page: SourcePage) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name and not _NAMESPACE.match(name)))
 
 
-class _Lines:
-    """The lines of a file, and the number of bytes read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.byte = 0
-
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        while line := self._file.readline(_LONGEST_PAGE):
-            start = self.byte
-            self.byte += len(line)
-            yield start, line
-
-
 def _read(lines: _Lines, source: TextSource, fault: _Fault, *, is_page: bool) -> Iterator[SourcePage]:
     if source.format == "mediawiki":
         yield from _dump(lines, fault)
     elif source.format == "jsonl":
         yield from _json_lines(lines, fault)
     else:
-        rows = iter(lines)
-        first = next(rows, (0, b""))
+        first = next(lines, (0, b""))
         if _DOC.match(first[1].lstrip()):
-            yield from _documents(chain([first], rows), fault)
+            yield from _documents(chain([first], lines), fault)
         elif is_page and first[1]:
             name = Path(source.path).name.partition(".txt")[0].replace("_", " ")
-            text = b"".join([first[1], *(line for _, line in rows)])
+            text = b"".join([first[1], *(line for _, line in lines)])
             yield SourcePage(name, _decode(text, 0, fault), 0)
         else:
-            yield from _paragraphs(chain([first], rows), fault)
+            yield from _paragraphs(chain([first], lines), fault)
 
 
 def _dump(lines: _Lines, fault: _Fault) -> Iterator[SourcePage]:
@@ -180,21 +174,20 @@ def _element(xml: bytes, byte: int, fault: _Fault) -> SourcePage | None:
 
 def _json_lines(lines: _Lines, fault: _Fault) -> Iterator[SourcePage]:
     for start, line in lines:
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            page = SourcePage(str(row["title"]), str(row["text"]), start)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            fault(start, "a line is not a JSON object with title and text and was skipped")
-            continue
-        yield page
+        if line.strip():
+            try:
+                row = json.loads(line)
+                page = SourcePage(str(row["title"]), str(row["text"]), start)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                fault(start, "a line is not a JSON object with title and text and was skipped")
+            else:
+                yield page
 
 
-def _documents(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[SourcePage]:
+def _documents(lines: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[SourcePage]:
     """WikiExtractor's pages from ``<doc title="...">`` to ``</doc>``; the first line repeats the title."""
     title, begin, block = b"", 0, list[bytes]()
-    for start, line in rows:
+    for start, line in lines:
         if match := _DOC.match(line.lstrip()):
             if title:
                 fault(begin, "a page has no end tag and was skipped")
@@ -210,12 +203,12 @@ def _documents(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[Sou
         fault(begin, "the file ends inside a page; all earlier pages were read")
 
 
-def _paragraphs(rows: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[SourcePage]:
+def _paragraphs(lines: Iterable[tuple[int, bytes]], fault: _Fault) -> Iterator[SourcePage]:
     """Pages of plain text, separated by empty lines."""
-    for is_empty, group in groupby(rows, key=lambda row: not row[1].strip()):
+    for is_empty, group in groupby(lines, key=lambda line: not line[1].strip()):
         if not is_empty:
-            starts, lines = zip(*group, strict=True)
-            yield SourcePage("", _decode(b"".join(lines), starts[0], fault), starts[0])
+            starts, texts = zip(*group, strict=True)
+            yield SourcePage("", _decode(b"".join(texts), starts[0], fault), starts[0])
 
 
 def _decode(text: bytes, byte: int, fault: _Fault) -> str:

@@ -9,20 +9,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
 MOST: Final = 1 << 28
 """Maximum size in bytes of a file that is read whole, unless its kind has another limit: 256 MiB."""
-_KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISSOCK, "a socket"),
-)
+_KINDS: Final = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 
 
 class UnfitFileError(OSError):
@@ -70,5 +69,5 @@ def read_text(path: Path | str, *, encoding: str = "utf-8", most: int = MOST) ->
 
 def _check(mode: int, path: Path | str) -> None:
     if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "not a regular file")
+        kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
         raise UnfitFileError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, f"it is {kind}", str(path))

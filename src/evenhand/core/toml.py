@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,14 +34,24 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def read_model(path: Path, model: type[_Model], *, fix: str, expected: str = "") -> _Model:
-    """The validated contents of a TOML file; raises an error that names the first invalid key."""
+def read_model(
+    path: Path,
+    model: type[_Model],
+    *,
+    fix: str,
+    expected: str = FORMAT,
+    parse: Callable[[str], Mapping[str, object]] | None = None,
+) -> _Model:
+    """The validated contents of a TOML file; raises an error that names the first invalid key.
+
+    A file of another format comes with the function that parses its text.
+    """
     try:
-        return model.model_validate(parse_toml(read_text(path, encoding="utf-8-sig")))
+        return model.model_validate((parse or parse_toml)(read_text(path, encoding="utf-8-sig")))
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path.name}: {describe_misfit(error)}", expected=expected or FORMAT, fix=fix
-        ) from error
+        raise InputError(f"{path.name}: {describe_misfit(error)}", expected=expected, fix=fix) from error
 
 
 def describe_misfit(error: OSError | ValueError) -> str:

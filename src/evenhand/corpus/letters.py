@@ -270,28 +270,10 @@ _BLOCK = ir.VectorType(_BYTE, _WIDTH)
 # llvmlite and numba have no type stubs: their values stay inside this file.
 _Builder: TypeAlias = Any
 _Value: TypeAlias = Any
-_Test: TypeAlias = Callable[[_Builder, _Value], _Value]
 
 
 def _fill(byte: int) -> ir.Constant:
     return ir.Constant(_BLOCK, [byte] * _WIDTH)
-
-
-def _compare(sign: str, byte: int) -> _Test:
-    """A test that compares each byte, as a signed number, with a constant."""
-    return lambda builder, block: builder.icmp_signed(sign, block, _fill(byte))
-
-
-def _between(first: int, last: int) -> _Test:
-    """A test of whether each byte is in a range."""
-    return lambda builder, block: builder.icmp_unsigned(
-        "<=", builder.sub(block, _fill(first)), _fill(last - first)
-    )
-
-
-def _any(*tests: _Test) -> _Test:
-    """A test that passes where any of the given tests passes."""
-    return lambda builder, block: reduce(builder.or_, [test(builder, block) for test in tests])
 
 
 def _instruction(result: _Value, argument: _Value, emit: Callable[[_Builder, _Value], _Value]) -> _Value:
@@ -312,30 +294,29 @@ def _load(builder: _Builder, address: _Value, kind: _Value = _WORD) -> _Value:
     return value
 
 
-def _mask(test: _Test) -> _Value:
-    """An intrinsic function of an address that tests the 64 bytes there and returns a bit for each."""
-    return _instruction(
-        types.uint64,
-        types.int64,
-        lambda builder, address: builder.bitcast(test(builder, _load(builder, address, _BLOCK)), _WORD),
-    )
+def _mask(*ranges: tuple[int, int]) -> _Value:
+    """An intrinsic function of an address: a bit for each of the 64 bytes there, set if a range holds it."""
+
+    def emit(builder: _Builder, address: _Value) -> _Value:
+        block = _load(builder, address, _BLOCK)
+        tests = [
+            builder.icmp_unsigned("<=", builder.sub(block, _fill(first)), _fill(last - first))
+            for first, last in ranges
+        ]
+        return builder.bitcast(reduce(builder.or_, tests), _WORD)
+
+    return _instruction(types.uint64, types.int64, emit)
 
 
-def _is_letter(builder: _Builder, block: _Value) -> _Value:
-    # 0x20 is the bit that makes ASCII letters lower case.
-    return _between(0x61, 0x7A)(builder, builder.or_(block, _fill(0x20)))
-
-
-_IS_HIGH = _compare("<", 0)
-word_mask = _mask(_any(_is_letter, _between(0x30, 0x39), _compare("==", 0x5F), _IS_HIGH))
-high_mask = _mask(_IS_HIGH)
-newline_mask = _mask(_compare("==", 0x0A))
-stop_mask = _mask(_any(_compare("==", 0x2E), _compare("==", 0x3F), _compare("==", 0x21)))
-blank_mask = _mask(_any(_compare("==", 0x20), _between(0x09, 0x0D)))
-record_end_mask = _mask(_compare("==", 0xFF))
-punctuation_lead_mask = _mask(_compare("==", 0xE2))
-zero_continuation_mask = _mask(_compare("==", 0x80))
-continuation_mask = _mask(_compare("<", -64))
+word_mask = _mask((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A), (0x80, 0xFF))
+high_mask = _mask((0x80, 0xFF))
+newline_mask = _mask((0x0A, 0x0A))
+stop_mask = _mask((0x21, 0x21), (0x2E, 0x2E), (0x3F, 0x3F))
+blank_mask = _mask((0x09, 0x0D), (0x20, 0x20))
+record_end_mask = _mask((0xFF, 0xFF))
+punctuation_lead_mask = _mask((0xE2, 0xE2))
+zero_continuation_mask = _mask((0x80, 0x80))
+continuation_mask = _mask((0x80, 0xBF))
 
 
 load_word = _instruction(types.uint64, types.int64, _load)

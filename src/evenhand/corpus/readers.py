@@ -32,7 +32,7 @@ from evenhand.corpus.record_readers import (
     read_dump_articles,
     read_json_lines,
 )
-from evenhand.store.parquet import Page, check_parquet, scan_parquet
+from evenhand.store.parquet import check_parquet, scan_parquet
 from evenhand.store.table_files import PARQUET_ERRORS, first_error_line, text_sizes, to_text_table
 from evenhand.store.text_sources import READ_ERRORS, Format, ReadProblem, TextSource, open_source
 
@@ -103,11 +103,7 @@ def read_blocks(
 ) -> Iterator[ByteBlock]:
     """The bytes of a source to count; a problem ends or shortens them and is reported.
 
-    Args:
-        source: The file.
-        report: Called with each problem.
-        column: The column or key of the texts, for tables.
-        span: Read only this range of an unpacked file, from the start of a line to the start of another.
+    ``span`` is the range of an unpacked file to read, from the start of a line to the start of another.
     """
     reading = _Reading(source, report, column, span)
     try:
@@ -255,17 +251,14 @@ def _read_json(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
 def _read_csv(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
     delimiter = "\t" if reading.source.format == "tsv" else ","
     reader = CsvRows(file, delimiter=delimiter, longest=LONGEST_ROW, report=reading.note)
-    try:
-        rows = iter(reader)
-        header = next(rows, [])
+    with contextlib.closing(iter(reader)) as rows:
+        header = next((cells for _, cells in rows), [])
         number = header.index(reading.require_column(header))
-        for row in rows:
-            if number < len(row):
-                yield reader.place, row[number]
-            elif row:
-                reading.note(reader.place, f"line {reader.line} has no such cell; not counted")
-    finally:
-        reader.close()
+        for line, cells in rows:
+            if number < len(cells):
+                yield line.place, cells[number]
+            elif cells:
+                reading.note(line.place, f"line {line.number} has no such cell; not counted")
 
 
 def _read_parquet(file: BinaryIO, reading: _Reading) -> Iterator[RecordText]:
@@ -312,24 +305,16 @@ def _read_parquet_texts(path: str, reading: _Reading) -> Iterator[RecordText]:
         start += rows
 
 
-def _parquet_rows(pages: Iterable[Page]) -> Iterator[int]:
+def _parquet_rows(pages: Sequence[tuple[int, int]]) -> Iterator[int]:
     """The numbers of rows to read at a time: pages that unpack to a few megabytes, or fewer rows."""
-    rows = size = 0
-    for page in pages:
-        rows, size = rows + page.values, size + page.size
-        while rows >= _MOST_ROWS:
-            yield _MOST_ROWS
-            rows, size = rows - _MOST_ROWS, 0
-        if rows and size >= _SLICE_BYTES:
-            yield rows
-            rows = size = 0
-    if rows:
-        yield rows
+    for first, last in _cut_by_bytes([size for _, size in pages]):
+        rows = sum(values for values, _ in pages[first:last])
+        yield from (min(_MOST_ROWS, rows - start) for start in range(0, rows, _MOST_ROWS))
 
 
-def _cut_by_bytes(sizes: pl.Series) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with a few megabytes of text at most: a page may repeat one text many times."""
-    ends = sizes.cum_sum().to_numpy()
+def _cut_by_bytes(sizes: Sequence[int] | pl.Series) -> Iterator[tuple[int, int]]:
+    """Ranges of pages or rows with a few megabytes of text: a page may repeat one text many times."""
+    ends = np.cumsum(sizes)
     first = before = 0
     while first < len(ends):
         last = max(first + 1, int(np.searchsorted(ends, before + _SLICE_BYTES, side="right")))

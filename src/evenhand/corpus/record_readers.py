@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from html import unescape
 from itertools import chain
 from typing import BinaryIO, Final, NamedTuple
@@ -51,7 +51,9 @@ class _Decoder:
             return data.decode("utf-8", "replace")
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
+    """A line of a file, and the byte at which it begins."""
+
     number: int
     place: int
     text: str
@@ -68,37 +70,34 @@ class CsvRows:
         self._text = io.TextIOWrapper(file, encoding="latin-1", newline="")
         self._delimiter, self._longest, self._report = delimiter, longest, report
         self._lines = self._read_lines()
-        self._again: list[_Line] = []
+        self._again: list[Line] = []
         """Lines to read again, in reverse order."""
-        self._row: list[_Line] = []
+        self._row: list[Line] = []
         """The lines of the current row."""
-        self.place, self.line = 0, 0
-        """The byte at which the last row begins, and the number of that line."""
         csv.field_size_limit(max(csv.field_size_limit(), 2 * longest))
 
-    def __iter__(self) -> Iterator[list[str]]:
-        while True:
-            rows = csv.reader(self._row_texts(), delimiter=self._delimiter, strict=True)
-            try:
-                for row in rows:
-                    self.line, self.place = self._row[0].number, self._row[0].place
-                    self._row.clear()
-                    yield row
-            except (csv.Error, _LongError):
-                if self._row:
-                    yield self._split_plain_line()
-                continue
-            return
+    def __iter__(self) -> Generator[tuple[Line, list[str]]]:
+        """The cells of each row, with the line that begins it."""
+        is_sound = False
+        try:
+            while not is_sound:
+                rows = csv.reader(self._row_texts(), delimiter=self._delimiter, strict=True)
+                try:
+                    for row in rows:
+                        first = self._row[0]
+                        self._row.clear()
+                        yield first, row
+                    is_sound = True
+                except (csv.Error, _LongError):
+                    if self._row:
+                        first, *others = self._row
+                        self._row.clear()
+                        yield first, self._split_plain_line(first, others)
+        finally:
+            self._text.detach()
 
-    def close(self) -> None:
-        """Detach the file without closing it."""
-        self._text.detach()
-
-    def _split_plain_line(self) -> list[str]:
+    def _split_plain_line(self, first: Line, others: Sequence[Line]) -> list[str]:
         """The row from a line that is not valid CSV."""
-        first, *others = self._row
-        self._row.clear()
-        self.line, self.place = first.number, first.place
         if not others:
             # Letters after a closing quote, which many programs write, affect only their own cell.
             loose = csv.reader([first.text, ""], delimiter=self._delimiter)
@@ -120,13 +119,13 @@ class CsvRows:
             self._row.append(line)
             yield line.text
 
-    def _read_lines(self) -> Iterator[_Line]:
+    def _read_lines(self) -> Iterator[Line]:
         number, place, decoder = 0, 0, _Decoder(self._report)
         while text := self._text.readline(self._longest):
             number, start, place = number + 1, place, place + len(text)
             if len(text) < self._longest or text.endswith(_LINE_ENDS):
                 text = decoder.decode(text, start)
-                yield _Line(number, start, text if start else text.removeprefix("\ufeff"))
+                yield Line(number, start, text if start else text.removeprefix("\ufeff"))
                 continue
             while (part := self._text.readline(self._longest)) and not part.endswith(_LINE_ENDS):
                 place += len(part)

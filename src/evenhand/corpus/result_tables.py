@@ -163,11 +163,8 @@ _RATE = ("per_million", "per_million_low", "per_million_high")
 Row = dict[str, str | int | float | None]
 
 
-class CorpusCounts(NamedTuple):
-    """The counts of a corpus, by block of documents."""
-
-    blocks: BlockCounts
-    documents: int
+CorpusCounts = tuple[BlockCounts, int]
+"""The counts of a corpus by block of documents, and the number of documents."""
 
 
 def occurrence_table(
@@ -217,11 +214,11 @@ def contrast_table(
     Documents in both corpora fall into the same block, so they are not treated as independent.
     ``p_adjusted`` is corrected over all contrasts of the run (Benjamini-Hochberg).
     """
-    (baseline, first), *others = corpora.items()
+    (baseline, (first, _)), *others = corpora.items()
     columns = [name for name in CONTRASTS if name != "p_adjusted"]
     rows: list[Row] = []
-    for corpus, other in others:
-        pair = (other.blocks, first.blocks)
+    for corpus, (other, _) in others:
+        pair = (other, first)
         for i, emotion in enumerate(terms.emotions):
             links = {("", ""): [log_rate(part.emotions[:, i], part.units) for part in pair]}
             for number, group in enumerate(terms.groups):

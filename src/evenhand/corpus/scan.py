@@ -19,7 +19,6 @@ from evenhand.core.options import checks_options
 from evenhand.core.protocols import Progress
 from evenhand.corpus.options import CorpusOptions
 from evenhand.corpus.result_tables import (
-    CorpusCounts,
     contrast_table,
     cooccurrence_table,
     occurrence_table,
@@ -146,15 +145,14 @@ class CorpusScan:
         totals, problems = dict[str, CorpusTotal](), [problem_table(self.problems)]
         for shard in self.shards:
             tables = {name: folder.read_shards(name, [shard.key]).collect() for name in TABLES}
-            total = totals.setdefault(shard.source.corpus, CorpusTotal.of(self.task))
-            total.add(shard, tables, self.task.config.samples)
+            totals.setdefault(shard.source.corpus, CorpusTotal(self.task)).add(shard, tables)
             problems.append(tables["problems"])
         return totals, pl.concat(problems)
 
     def _write(self, folder: RunFolder, totals: Mapping[str, CorpusTotal], problems: pl.DataFrame) -> None:
         terms, level, is_distinct = self.task.terms, self.options["level"], self.task.config.is_distinct
         corpora = {
-            name: CorpusCounts(self.task.layout.split(total.blocks), total.documents.total())
+            name: (self.task.layout.split(total.blocks), total.documents.total())
             for name, total in totals.items()
         }
         folder.write("occurrence", occurrence_table(corpora, terms, level=level))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Final, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.core.digests import digest
 from evenhand.corpus import letters, scan_kernel
 from evenhand.corpus.term_matcher import I64, U64, Bytes, TermVocabulary
 from evenhand.corpus.tokenisation import PAPER_DELETED, PAPER_STOP, RECORD_END, CountingUnit, WordRule
@@ -163,11 +163,9 @@ class Scanner:
         self._unit = scan_kernel.RECORD if is_whole else UNITS.index(way.unit)
 
     def feed(self, data: bytes | memoryview, places: Sequence[int] = ()) -> None:
-        """Count more bytes; the end is kept for the next call if a word or term may continue there.
+        """Count running text, or whole records with the places where they begin.
 
-        Args:
-            data: Running text, or whole records.
-            places: Where each of the records begins.
+        The end is kept for the next call if a word or term may continue there.
         """
         self._places = places
         self._scan(self._apply_paper_rule(data), is_last=False)
@@ -370,28 +368,19 @@ def remove_stale_code() -> None:
     numba caches compiled code next to a file and checks that file only, but the kernel is compiled from
     several: after an edit to another one, numba would still run the old code.
     """
-    folder = Path(scan_kernel.scan_bytes.stats.cache_path or "")
+    sources = (Path(scan_kernel.__file__).with_name(f"{name}.py") for name in KERNEL_SOURCES)
     # If the folder is not writable, it holds no cached code, or code of this very installation.
     with contextlib.suppress(OSError):
-        remove_stale_in(folder, sources_digest(Path(scan_kernel.__file__).parent))
+        folder = Path(scan_kernel.scan_bytes.stats.cache_path or "")
+        remove_other_code(folder, digest([source.read_text(encoding="utf-8") for source in sources]))
 
 
-def sources_digest(folder: Path) -> str:
-    """The digest of the kernel's sources."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name in KERNEL_SOURCES:
-        digest.update((folder / f"{name}.py").read_bytes())
-    return digest.hexdigest()
-
-
-def remove_stale_in(folder: Path, digest: str) -> bool:
-    """Remove compiled code of another digest from a folder and stamp it with this one; whether it had to."""
+def remove_other_code(folder: Path, version: str) -> None:
+    """Remove compiled code of another version of the kernel from a folder, and stamp it with this one."""
     stamp = folder / _STAMP
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
-        return False
-    for file in folder.glob("*.nb[ic]") if folder.is_dir() else ():
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == version:
+        return
+    for file in folder.glob("*.nb[ic]"):
         if file.name.split(".")[0] in KERNEL_SOURCES:
             file.unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(stamp, digest)
-    return True
+    write_text(stamp, version)

@@ -38,7 +38,7 @@ from evenhand.corpus.scanner import (
     block_rows,
 )
 from evenhand.corpus.term_lists import TermList
-from evenhand.corpus.term_matcher import I64, TermVocabulary, build_vocabulary
+from evenhand.corpus.term_matcher import TermVocabulary, build_vocabulary
 from evenhand.corpus.tokenisation import ClusterUnit
 from evenhand.store.schemas import PROBLEMS
 from evenhand.store.text_sources import ReadProblem, TextSource
@@ -298,34 +298,28 @@ def _count_in_folder(shard: CorpusShard, task: ScanTask, folder: str) -> ShardTa
     return count_shard(shard, task, task.vocabulary())
 
 
-@dataclass(slots=True)
 class CorpusTotal:
     """The counts of a corpus so far; memory does not grow with the number of shards."""
 
-    blocks: I64
-    samples: pl.DataFrame
-    """The lowest priorities of each cell."""
-    values: Counter[str] = field(default_factory=Counter)
-    """Units, words, bytes and times in microseconds."""
-    documents: Counter[str] = field(default_factory=Counter)
-    """The number of documents, by what ended them."""
-    files: set[str] = field(default_factory=set)
+    def __init__(self, task: ScanTask) -> None:
+        self._task, width = task, task.layout.size
+        self.blocks = np.zeros((block_rows(width, task.config), width), dtype=np.int64)
+        self.samples = pl.DataFrame(schema=_SAMPLE_SCHEMA)
+        """The lowest priorities of each cell."""
+        self.values = Counter[str]()
+        """Units, words, bytes and times in microseconds."""
+        self.documents = Counter[str]()
+        """The number of documents, by what ended them."""
+        self.files = set[str]()
 
-    @classmethod
-    def of(cls, task: ScanTask) -> CorpusTotal:
-        """An empty total."""
-        width = task.layout.size
-        blocks = np.zeros((block_rows(width, task.config), width), dtype=np.int64)
-        return cls(blocks, pl.DataFrame(schema=_SAMPLE_SCHEMA))
-
-    def add(self, shard: CorpusShard, tables: ShardTables, samples: int) -> None:
+    def add(self, shard: CorpusShard, tables: ShardTables) -> None:
         """Add the tables of a shard; each must be added once."""
         values = dict(tables["counts"].select("name", "value").iter_rows())
         self.values.update(values)
         block, column, value = (tables["blocks"][name].to_numpy() for name in ("block", "column", "value"))
         self.blocks[block, column] += value
         drawn = pl.concat([self.samples, tables["samples"]]).sort("cell", "priority", "file", "place", "text")
-        self.samples = drawn.group_by("cell", maintain_order=True).head(samples)
+        self.samples = drawn.group_by("cell", maintain_order=True).head(self._task.config.samples)
         ending, documents = DOCUMENT_ENDS[values["document_end"]], values["documents"]
         if ending == "file":
             # A file in several shards is one document.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -168,7 +168,7 @@ def split_term(term: str, rule: WordRule) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _entries(source: Path | str) -> Iterator[_Entry]:
+def _entries(source: Path | str) -> list[_Entry]:
     label, equals, path_after = str(source).partition("=")
     if not equals or Path(source).exists():
         label, path_after = "", str(source)
@@ -181,14 +181,13 @@ def _entries(source: Path | str) -> Iterator[_Entry]:
             f"the terms {path} cannot be read: {error}", expected=ACCEPTED, fix="check the path"
         ) from error
     if path.suffix.lower() in (".json", ".toml"):
-        for axis, name, terms in _parse(text, path):
-            yield _Entry(axis, name, tuple(terms), str(path), data)
-        return
-    name = label or path.stem
-    axis, _, last = name.rpartition("/")
-    # A # with blanks around it starts a comment (#metoo is a term).
-    lines = (_COMMENT.split(line, maxsplit=1)[0].strip() for line in text.splitlines())
-    yield _Entry(axis or _axis(last), last, tuple(filter(None, lines)), str(path), data)
+        lists = _parse(text, path)
+    else:
+        axis, _, name = (label or path.stem).rpartition("/")
+        # A # with blanks around it starts a comment (#metoo is a term).
+        lines = (_COMMENT.split(line, maxsplit=1)[0].strip() for line in text.splitlines())
+        lists = [(axis or _axis(name), name, list(filter(None, lines)))]
+    return [_Entry(axis, name, tuple(terms), str(path), data) for axis, name, terms in lists]
 
 
 class _NamedLists(BaseModel):

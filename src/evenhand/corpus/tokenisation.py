@@ -29,7 +29,6 @@ import numpy.typing as npt
 
 WordRule = Literal["words", "paper"]
 CountingUnit = Literal["sentence", "line", "document"]
-CountingMode = Literal["flag", "distinct"]
 ClusterUnit = Literal["document", "line", "file"]
 """The observations that intervals treat as independent."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -29,41 +28,29 @@ def supports_decode_attention(cells: Tensor) -> bool:
     return is_current_gpu(cells.device) and cells.shape[-1] <= _WIDEST and is_triton_installed()
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeAttention:
-    """Writes each row's new key and value at its position, and attends to all positions up to it.
+def decode_attention(tables: Tensor, positions: Tensor, heads: int, layer: int, mixed: Tensor) -> Tensor:
+    """Write each row's new key and value at its position, and attend to all positions up to it.
 
     No row reads columns beyond its own end, so the cost follows each text's length, not the longest one's.
+
+    Args:
+        tables: Layers x keys and values x rows x heads x length x size.
+        positions: The position of each row's new token.
+        heads: The number of heads.
+        layer: The layer to read and write.
+        mixed: Concatenated queries, keys and values, rows x 1 x 3 width.
     """
+    from evenhand.generation import triton_kernels
 
-    tables: Tensor
-    """Layers x keys and values x rows x heads x length x size."""
-    positions: Tensor
-    heads: int
-
-    def __call__(self, layer: int, mixed: Tensor) -> Tensor:
-        """Map concatenated queries, keys and values (rows x 1 x 3 width) to the attention output."""
-        from evenhand.generation import triton_kernels
-
-        keys, values = self.tables[layer].unbind()
-        length, size = keys.shape[2:]
-        mixed = mixed.contiguous()
-        out = mixed.new_empty(*mixed.shape[:-1], self.heads * size)
-        triton_kernels.decode_attention_kernel[len(mixed), self.heads](
-            mixed,
-            keys,
-            values,
-            self.positions,
-            out,
-            size**-0.5,
-            self.heads,
-            length,
-            size,
-            SIZE=1 << (size - 1).bit_length(),
-            TILE=_TILE,
-            num_warps=_WARPS,
-        )
-        return out
+    keys, values = tables[layer].unbind()
+    length, size = keys.shape[2:]
+    mixed = mixed.contiguous()
+    out = mixed.new_empty(*mixed.shape[:-1], heads * size)
+    sizes = {"SIZE": 1 << (size - 1).bit_length(), "TILE": _TILE, "num_warps": _WARPS}
+    triton_kernels.decode_attention_kernel[len(mixed), heads](
+        mixed, keys, values, positions, out, size**-0.5, heads, length, size, **sizes
+    )
+    return out
 
 
 def no_cudnn_sdpa(device: torch.device) -> AbstractContextManager[None]:
@@ -74,7 +61,7 @@ def no_cudnn_sdpa(device: torch.device) -> AbstractContextManager[None]:
 
 AddNorm: TypeAlias = Callable[[Tensor, Tensor, LayerNormWeights], tuple[Tensor, Tensor]]
 """(state, addend, norm) to their sum and the normalised sum."""
-_WARPS_fused_add_norm: Final = 4
+_NORM_WARPS: Final = 4
 
 
 def add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Tensor, Tensor]:
@@ -89,24 +76,15 @@ def fused_add_norm(x: Tensor, more: Tensor, norm: LayerNormWeights) -> tuple[Ten
 
     x, more, width = x.contiguous(), more.contiguous(), x.shape[-1]
     total, out = torch.empty_like(x), torch.empty_like(x)
-    triton_kernels.add_norm_kernel[x.numel() // width,](
-        x,
-        more,
-        norm.weight,
-        norm.bias,
-        total,
-        out,
-        norm.epsilon,
-        width,
-        W=1 << (width - 1).bit_length(),
-        num_warps=_WARPS_fused_add_norm,
-    )
+    sizes = {"W": 1 << (width - 1).bit_length(), "num_warps": _NORM_WARPS}
+    inputs = (x, more, norm.weight, norm.bias, total, out, norm.epsilon)
+    triton_kernels.add_norm_kernel[x.numel() // width,](*inputs, width, **sizes)
     return total, out
 
 
 _CELLS: Final = 4096
 """Values per block of the kernel."""
-_WARPS_topk: Final = 4
+_TOPK_WARPS: Final = 4
 
 
 def topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -159,7 +137,7 @@ def group_max_triton(values: Tensor, groups: int, width: int) -> Tensor:
     tile = max(1, _CELLS // width)
     peaks = values.new_empty(len(values), groups)
     triton_kernels.group_max_kernel[len(values), -(-groups // tile)](
-        values, peaks, groups, values.stride(0), WIDTH=width, TILE=tile, num_warps=_WARPS_topk
+        values, peaks, groups, values.stride(0), WIDTH=width, TILE=tile, num_warps=_TOPK_WARPS
     )
     return peaks
 

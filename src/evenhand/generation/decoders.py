@@ -5,15 +5,17 @@ sampling as one CUDA graph (ADR 31). All state of that step is in static tensors
 last token, its position, the row's uniform numbers, and the memory of the steering. A step reads and updates
 them, so that between two steps only the replay is sent to the device. Slots without a row are computed too,
 and ignored. A step is launched before the previous step's tokens are read, so that the device does not wait
-for the host; a row that has ended by then is computed once more, and the result is discarded.
+for the host; a row that has ended by then is computed once more, and the result is discarded. On a CPU
+nothing is captured and the step is called directly, so that everything except the capture is tested there.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -28,7 +30,6 @@ from evenhand.core.protocols import (
     SupportsCapture,
 )
 from evenhand.core.records import GenerationSpec
-from evenhand.generation.cuda_graphs import AsyncTokenCopy, GraphCapture, GraphCaptureError
 from evenhand.generation.engine import DecoderOutput, Engine, KVCache, PrefillState, StaticKVCache
 from evenhand.generation.sampling import apply_repetition_penalty, at_drawn, choose_tokens, is_fixed_sampling
 from evenhand.generation.sequences import TokenSequence
@@ -41,7 +42,9 @@ _TOLERANCE: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_TOLERANCE: Final = 0.1
 _SHARE: Final = 16
 """A decoder is kept between runs if it takes at most one part in this many of the device memory."""
+_WARM_UPS: Final = 2
 _log = logging.getLogger(__name__)
+R = TypeVar("R")
 
 
 class EagerDecoder:
@@ -66,11 +69,12 @@ class EagerDecoder:
         """Launch the next token of each row without waiting for the device."""
         last = torch.tensor([row.last for row in rows], device=self._device)
         output = self._batch.step(last)
-        uniforms = torch.tensor([row.uniform for row in rows], dtype=torch.float64, device=self._device)
+        numbers = [row.uniforms[len(row.tokens)] for row in rows]
+        uniforms = torch.tensor(numbers, dtype=torch.float64, device=self._device)
         candidates = Candidates(output.logits)
         if self._guide is not None:
-            numbers = [row.number for row in rows]
-            candidates = self._guide(Step(output.hidden, output.logits, numbers, last, uniforms))
+            ids = [row.number for row in rows]
+            candidates = self._guide(Step(output.hidden, output.logits, ids, last, uniforms))
         self._tokens = sample_tokens(candidates, uniforms, rows, self._spec)
 
     def sync(self) -> list[int]:
@@ -85,7 +89,8 @@ def sample_tokens(
     """Sample the next tokens."""
     logits = candidates.logits
     if spec.repetition_penalty != 1:
-        logits = apply_repetition_penalty(logits, [row.history for row in rows], spec.repetition_penalty)
+        histories = [[*row.job.prompt, *row.tokens] for row in rows]
+        logits = apply_repetition_penalty(logits, histories, spec.repetition_penalty)
     return select_candidates(candidates, choose_tokens(logits, uniforms, spec))
 
 
@@ -93,6 +98,94 @@ def select_candidates(candidates: Candidates, chosen: Tensor) -> Tensor:
     """The token of each row's chosen candidate, or ``NO_TOKEN``."""
     tokens = candidates.tokens
     return chosen if tokens is None else at_drawn(tokens, chosen)
+
+
+class GraphCaptureError(Exception):
+    """A step cannot be captured; the caller continues without a graph."""
+
+
+class GraphCapture:
+    """Captures CUDA graphs that share one memory pool: each ends before the next is replayed."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+
+    def __call__(self, step: Callable[[], R], state: Sequence[Tensor]) -> Callable[[], R]:
+        """A function that repeats the step with results in fixed memory; a step changes ``state``.
+
+        On a CPU it is the step itself. An error if it cannot be captured or memory runs out.
+        """
+        if self._pool is None:
+            return step
+        before, stream = [cells.clone() for cells in state], torch.cuda.current_stream()
+        try:
+            _warm_up(step)
+            graph = torch.cuda.CUDAGraph()
+            # Other threads may use the device at the same time.
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                outputs = step()
+        except Exception as error:
+            # A failed capture may leave its own stream current.
+            torch.cuda.set_stream(stream)
+            if any(map(is_out_of_memory, _chain(error))):
+                raise torch.OutOfMemoryError(str(error)) from error
+            raise GraphCaptureError(f"{type(error).__name__}: {error}") from error
+        finally:
+            for cells, old in zip(state, before, strict=True):
+                cells.copy_(old)
+
+        def replay() -> R:
+            graph.replay()
+            return outputs
+
+        return replay
+
+
+class AsyncTokenCopy:
+    """Copies tokens from a device asynchronously; those of the last two steps can be read."""
+
+    def __init__(self, most: int, device: torch.device) -> None:
+        # Only copies to pinned memory are asynchronous.
+        self._is_cuda = device.type == "cuda"
+        self._cells = deque(torch.zeros(most, dtype=torch.long, pin_memory=self._is_cuda) for _ in range(2))
+
+    def __call__(self, tokens: Tensor) -> Callable[[], list[int]]:
+        """A function that waits for these tokens only, not for later work, and reads them."""
+        self._cells.rotate()
+        cells = self._cells[0][: len(tokens)]
+        cells.copy_(tokens, non_blocking=True)
+        if not self._is_cuda:
+            return cells.tolist
+        copy_done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        copy_done.record()
+
+        def read() -> list[int]:
+            copy_done.synchronize()
+            tokens: list[int] = cells.tolist()
+            return tokens
+
+        return read
+
+
+def _warm_up(step: Callable[[], object]) -> None:
+    """Let libraries select and compile kernels, which is not allowed during capture."""
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    try:
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UPS):
+                step()
+    finally:
+        # Also after an error: otherwise tensors are freed while the stream may still write to them.
+        torch.cuda.current_stream().wait_stream(stream)
+
+
+def _chain(error: BaseException | None) -> Iterator[Exception]:
+    """An error and its causes."""
+    while error is not None:
+        if isinstance(error, Exception):
+            yield error
+        error = error.__cause__ or error.__context__
 
 
 def bucket_size(rows: int) -> int:
@@ -105,14 +198,6 @@ def bucket_size(rows: int) -> int:
     while size < rows:
         size *= _FACTOR
     return size
-
-
-class DecoderSize(NamedTuple):
-    """The slots of a decoder and their length."""
-
-    slots: int
-    length: int
-    """Tokens per row, including the prompt."""
 
 
 class _StepOutputs(NamedTuple):
@@ -143,24 +228,26 @@ class GraphDecoder:
         batch: StaticKVCache,
         steering: Steering | None,
         spec: GenerationSpec,
-        size: DecoderSize,
+        slots: int,
+        length: int,
         *,
         keep: int,
         device: torch.device,
     ) -> None:
-        self.size, self._batch, self._spec, self._record = size, batch, spec, GraphCapture(device)
+        self.slots, self._length = slots, length
+        self._batch, self._spec, self._record = batch, spec, GraphCapture(device)
         self._steering, self._keep = steering, keep
         self._guide, self._capturable = _begin_steering(steering, keep)
         self._draws = is_fixed_sampling(spec) and self._guide is None
         self._last, self._positions, self._written = (
-            torch.zeros(size.slots, dtype=torch.long, device=device) for _ in range(3)
+            torch.zeros(slots, dtype=torch.long, device=device) for _ in range(3)
         )
-        self._uniforms = torch.zeros(size.slots, spec.max_new_tokens, dtype=torch.float64, device=device)
-        self._memory = () if self._capturable is None else tuple(self._capturable.fresh(size.slots, device))
+        self._uniforms = torch.zeros(slots, spec.max_new_tokens, dtype=torch.float64, device=device)
+        self._memory = () if self._capturable is None else tuple(self._capturable.fresh(slots, device))
         self._lengths: list[int] = []
         self._steps: dict[tuple[int, int], Callable[[], _StepOutputs]] = {}
         self._is_checked = False
-        self._fetch = AsyncTokenCopy(size.slots, device)
+        self._fetch = AsyncTokenCopy(slots, device)
         self._pending: _PendingStep | None = None
 
     @property
@@ -173,12 +260,12 @@ class GraphDecoder:
         """A lower bound of its memory."""
         return self._batch.bytes
 
-    def can_serve(self, steering: Steering | None, spec: GenerationSpec, size: DecoderSize) -> bool:
-        """Whether the captured steps fit this steering, spec and size."""
+    def can_serve(self, steering: Steering | None, spec: GenerationSpec, slots: int, length: int) -> bool:
+        """Whether the captured steps fit this steering and spec, and so many slots of that length."""
         same = steering is self._steering and replace(spec, seed=0, samples=0, stop="none") == replace(
             self._spec, seed=0, samples=0, stop="none"
         )
-        return same and size.slots <= self.size.slots and size.length <= self.size.length
+        return same and slots <= self.slots and length <= self._length
 
     def clear(self) -> None:
         """Drop all rows, but keep the graphs."""
@@ -242,7 +329,7 @@ class GraphDecoder:
 
     def _read_outputs(self, count: int) -> _StepOutputs:
         """Run the next step and return its outputs."""
-        bucket = min(bucket_size(count), self.size.slots)
+        bucket = min(bucket_size(count), self.slots)
         reach = self._batch.padded_length(max(self._lengths) + 1)
         if (bucket, reach) not in self._steps:
             self._steps[bucket, reach] = self._record(lambda: self._step(bucket, reach), self._state)
@@ -277,7 +364,7 @@ class GraphDecoder:
             tokens = select_candidates(candidates, choose_tokens(candidates.logits, uniforms, self._spec))
             self._read_next(tokens)
         # Slots without a row advance too, but never beyond their length.
-        positions.add_(1).clamp_(max=self.size.length - 1)
+        positions.add_(1).clamp_(max=self._length - 1)
         written.add_(1).clamp_(max=self._spec.max_new_tokens - 1)
         return _StepOutputs(output, uniforms, candidates, tokens)
 
@@ -341,21 +428,28 @@ class GraphCache:
     _decoders: list[GraphDecoder] = field(default_factory=list)
 
     def acquire(
-        self, engine: Engine, steering: Steering | None, spec: GenerationSpec, size: DecoderSize, *, keep: int
+        self,
+        engine: Engine,
+        steering: Steering | None,
+        spec: GenerationSpec,
+        slots: int,
+        length: int,
+        *,
+        keep: int,
     ) -> Decoder | None:
-        """A decoder for this size; None if steps are not captured."""
+        """A decoder with slots of that length, in tokens; None if steps are not captured."""
         device = engine.device
         if not (is_current_gpu(device) if self.can_capture is None else self.can_capture):
             return None
         kept_decoder = self._decoders.pop() if self._decoders else None
-        if kept_decoder is not None and kept_decoder.can_serve(steering, spec, size):
+        if kept_decoder is not None and kept_decoder.can_serve(steering, spec, slots, length):
             return kept_decoder
         # Freed before new tensors are allocated.
         del kept_decoder
-        batch = engine.create_static_cache(size.slots, size.length)
+        batch = engine.create_static_cache(slots, length)
         if batch is None:
             return None
-        return GraphDecoder(batch, steering, spec, size, keep=keep, device=device)
+        return GraphDecoder(batch, steering, spec, slots, length, keep=keep, device=device)
 
     def release(self, decoder: Decoder) -> None:
         """Keep a graph decoder for the next run, unless it takes too much memory."""

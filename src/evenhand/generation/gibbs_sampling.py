@@ -15,18 +15,20 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from evenhand.core.errors import InputError
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.core.seeds import row_uniforms
 from evenhand.generation.engine import MaskedEngine
 from evenhand.generation.sampling import NO_TOKEN, choose_tokens, likeliest_of
 from evenhand.generation.sequences import SequenceRequest, fail_request
-from evenhand.generation.spec_checks import resolve_masked
+from evenhand.generation.spec_checks import check_control_code, check_spec
 from evenhand.generation.tokenizer import MaskedTokenCodec
 from evenhand.tensors.batching import RowLimits, is_out_of_memory
 from evenhand.text.sentences import first_sentence_end
@@ -34,6 +36,9 @@ from evenhand.text.sentences import first_sentence_end
 VERSION = "gibbs-1"
 """Part of every cache key: increased when the same model, spec and seed give other texts."""
 
+BURN_IN: Final = 200
+ITERATIONS: Final = 500
+"""Defaults of masked models: BOLD's settings (appendix A.2.1)."""
 _USUAL_PROMPT = 12
 """Assumed tokens of a prompt, including two special tokens, for estimates."""
 
@@ -51,11 +56,6 @@ class MaskedModel(RowLimits):
     ref: ModelRef = field(default_factory=lambda: ModelRef("masked", "masked"))
     rows_by_length: dict[int, int] = field(default_factory=dict)
     """Maximum batch size by row length."""
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the model."""
-        return self.engine.device
 
     def generate(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Completions as they finish, one per request and sample.
@@ -125,7 +125,24 @@ class MaskedModel(RowLimits):
 
     def resolved(self, spec: GenerationSpec) -> GenerationSpec:
         """The spec with explicit iterations; an error for options that masked models do not support."""
-        return resolve_masked(spec, self.engine.context - 2, self.ref.name)
+        check_spec(spec, self.engine.context - 2)
+        if spec.control_code is not None:
+            check_control_code(spec.control_code, (), self.ref.name)
+        if spec.repetition_penalty != 1:
+            raise InputError(
+                f"repetition_penalty is {spec.repetition_penalty} for the model {self.ref.name!r}",
+                expected="1 (disabled): a masked model has no left-to-right order to penalise",
+                fix="omit the repetition penalty",
+            )
+        iterations = ITERATIONS if spec.iterations is None else spec.iterations
+        burn_in = min(BURN_IN, iterations) if spec.burn_in is None else spec.burn_in
+        if iterations < 1 or not 0 <= burn_in <= iterations:
+            raise InputError(
+                f"burn_in is {burn_in} and iterations is {iterations}",
+                expected="at least 1 iteration, and a burn-in from 0 to that number",
+                fix="change burn_in or iterations",
+            )
+        return replace(spec, iterations=iterations, burn_in=burn_in)
 
 
 def schedule_iterations(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 import torch
@@ -17,8 +18,8 @@ from torch import Tensor
 from evenhand.generation.decode_attention import (
     COLUMN_MULTIPLE,
     AddNorm,
-    DecodeAttention,
     add_norm,
+    decode_attention,
     fused_add_norm,
     no_cudnn_sdpa,
     supports_decode_attention,
@@ -86,12 +87,6 @@ class Gpt2Block(NamedTuple):
     down: PackedLinear
 
 
-def _pad_rows(table: Tensor, multiple: int) -> Tensor:
-    """The table padded with rows of zeros to a multiple of ``multiple``."""
-    missing = -len(table) % multiple
-    return F.pad(table, (0, 0, 0, missing)) if missing else table
-
-
 class _Reader(WeightReader):
     """Arranges the weights for inference."""
 
@@ -137,7 +132,8 @@ class Gpt2:
         # Most models tie input and output embeddings; untied ones store their own.
         is_shared = "lm_head.weight" not in tensors
         rows = words if is_shared else reader.tensor("lm_head.weight")
-        padded = _pad_rows(rows, _MULTIPLE.get(self.device.type, 1))
+        missing = -len(rows) % _MULTIPLE.get(self.device.type, 1)
+        padded = F.pad(rows, (0, 0, 0, missing)) if missing else rows
         self._head, self._table = PackedLinear(padded), padded[: shape.vocabulary]
         self._words = self._table if is_shared else words
         self._positions = reader.table("wpe.weight", shape.context, shape.width)
@@ -301,7 +297,7 @@ class Gpt2KVCache:
     def advance(self, tokens: Tensor, positions: Tensor, *, longest: int) -> DecoderOutput:
         """Run a step of the first rows, with tokens at these positions, below ``longest``."""
         if supports_decode_attention(self._tables):
-            attend = DecodeAttention(self._tables, positions, self._model.shape.heads)
+            attend = partial(decode_attention, self._tables, positions, self._model.shape.heads)
             hidden = self._advance(tokens, positions, attend, add=fused_add_norm)
         else:
             hidden = self._advance(tokens, positions, self._attention_over(positions, longest))

@@ -24,7 +24,6 @@ from evenhand.tensors.devices import to_device
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-    from transformers.cache_utils import DynamicLayer
     from transformers.modeling_outputs import CausalLMOutputWithPast
 
 

@@ -18,8 +18,7 @@ import torch
 from evenhand.core.protocols import LogitsProcessor, Steering
 from evenhand.core.records import Completion, GenerationSpec, Request
 from evenhand.core.seeds import RowUniforms
-from evenhand.generation.cuda_graphs import GraphCaptureError
-from evenhand.generation.decoders import Decoder, DecoderSize, EagerDecoder, GraphCache, bucket_size
+from evenhand.generation.decoders import Decoder, EagerDecoder, GraphCache, GraphCaptureError, bucket_size
 from evenhand.generation.engine import Engine, PrefillState
 from evenhand.generation.sequences import SequenceRequest, TokenSequence, fail_request
 from evenhand.generation.spec_checks import check_spec
@@ -58,11 +57,6 @@ class SamplingLoop(RowLimits):
     """Maximum batch size by rounded row length."""
     graph_cache: GraphCache = field(default_factory=GraphCache)
     """The cache of captured steps."""
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the model."""
-        return self.engine.device
 
     def run(self, requests: Sequence[Request], spec: GenerationSpec) -> Iterator[Completion]:
         """Yield one completion per request and sample, as they finish.
@@ -137,10 +131,12 @@ class Scheduler:
     def run(self) -> Iterator[Completion]:
         """Generate every job's text and yield the completions; halve the rows where memory runs out."""
         while self._waiting or self._rows:
-            if not self.step():
-                self._halve_slots()
-                continue
-            yield from self.drain_finished()
+            if self.step():
+                yield from self.drain_finished()
+            else:
+                # The references are dropped before memory is freed.
+                self.requeue()
+                self._slots = self._loop.halve(self._slots)
         self._emit(len(self._finished))
         yield from self.drain_finished()
         self._close()
@@ -156,25 +152,17 @@ class Scheduler:
     def _decoder(self) -> Decoder:
         # Created when needed: its tensors may be what exceeds the memory.
         if self._open_decoder is None:
-            self._open_decoder = self._open_graph_decoder() or self._open_eager_decoder()
+            loop, keep = self._loop, _topk_needed(self._spec)
+            length = _round_length(self._longest, loop.engine.context)
+            self._open_decoder = loop.graph_cache.acquire(
+                loop.engine, loop.steering, self._spec, self._slots, length, keep=keep
+            )
+            if self._open_decoder is None:
+                if loop.steering is not None and self._guide is None:
+                    self._guide = loop.steering.begin(keep=keep)
+                batch = loop.engine.create_cache(self._slots, self._longest)
+                self._open_decoder = EagerDecoder(batch, self._guide, self._spec, loop.engine.device)
         return self._open_decoder
-
-    def _open_graph_decoder(self) -> Decoder | None:
-        loop, length = self._loop, _round_length(self._longest, self._loop.engine.context)
-        return loop.graph_cache.acquire(
-            loop.engine,
-            loop.steering,
-            self._spec,
-            DecoderSize(self._slots, length),
-            keep=_topk_needed(self._spec),
-        )
-
-    def _open_eager_decoder(self) -> Decoder:
-        loop = self._loop
-        if loop.steering is not None and self._guide is None:
-            self._guide = loop.steering.begin(keep=_topk_needed(self._spec))
-        batch = loop.engine.create_cache(self._slots, self._longest)
-        return EagerDecoder(batch, self._guide, self._spec, loop.engine.device)
 
     def _close(self) -> None:
         """Release the decoder for the next run."""
@@ -208,12 +196,6 @@ class Scheduler:
         self._prepare_sequences(min(len(self._ready) + some, self._slots))
         if self._waiting and self._waiting[0].prompt not in self._read:
             self._read_prompts()
-
-    def _halve_slots(self) -> None:
-        """Restart with half the rows."""
-        # Drop the references before memory is freed.
-        self.requeue()
-        self._slots = self._loop.halve(self._slots)
 
     def requeue(self) -> None:
         """Put the rows back into the queue; their texts come out the same."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,16 +53,6 @@ class TokenSequence:
     def last(self) -> int:
         """The token the model reads next."""
         return self.tokens[-1] if self.tokens else self.job.prompt[-1]
-
-    @property
-    def uniform(self) -> float:
-        """The uniform number for sampling the next token."""
-        return float(self.uniforms[len(self.tokens)])
-
-    @property
-    def history(self) -> Sequence[int]:
-        """Prompt and text so far."""
-        return [*self.job.prompt, *self.tokens]
 
     def append(self, token: int, codec: TokenCodec, spec: GenerationSpec) -> None:
         """Append a token, and detect the end."""

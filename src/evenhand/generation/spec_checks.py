@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
-from typing import Final
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import GenerationSpec
-
-BURN_IN: Final = 200
-ITERATIONS: Final = 500
-"""Defaults of masked models: BOLD's settings (appendix A.2.1)."""
 
 
 def check_spec(spec: GenerationSpec, context: int) -> None:
@@ -52,25 +46,3 @@ def refuse_iterations(spec: GenerationSpec, name: str) -> None:
                 expected="burn-in and iterations are for masked models such as builtin:masked",
                 fix=f"omit {field}, or use a preset for causal models",
             )
-
-
-def resolve_masked(spec: GenerationSpec, context: int, name: str) -> GenerationSpec:
-    """The spec of a masked model with explicit iterations; an error for unsupported options."""
-    check_spec(spec, context)
-    if spec.control_code is not None:
-        check_control_code(spec.control_code, (), name)
-    if spec.repetition_penalty != 1:
-        raise InputError(
-            f"repetition_penalty is {spec.repetition_penalty} for the model {name!r}",
-            expected="1 (disabled): a masked model has no left-to-right order to penalise",
-            fix="omit the repetition penalty",
-        )
-    iterations = ITERATIONS if spec.iterations is None else spec.iterations
-    burn_in = min(BURN_IN, iterations) if spec.burn_in is None else spec.burn_in
-    if iterations < 1 or not 0 <= burn_in <= iterations:
-        raise InputError(
-            f"burn_in is {burn_in} and iterations is {iterations}",
-            expected="at least 1 iteration, and a burn-in from 0 to that number",
-            fix="change burn_in or iterations",
-        )
-    return replace(spec, iterations=iterations, burn_in=burn_in)

@@ -81,7 +81,11 @@ class HubCodec:
     def of(cls, tokenizer: PreTrainedTokenizerBase, *, ends: frozenset[int]) -> HubCodec:
         """The codec of a tokenizer; an empty prompt begins with its BOS token, else with its EOS token."""
         start = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
-        return cls(tokenizer, start, ends, _digest(tokenizer))
+        if tokenizer.is_fast:
+            identity = digest(tokenizer.backend_tokenizer.to_str())
+        else:
+            identity = digest([type(tokenizer).__name__, tokenizer.get_vocab()])
+        return cls(tokenizer, start, ends, identity)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, including the tokenizer's own prefix tokens."""
@@ -188,12 +192,6 @@ def check_ids(vocabulary: Mapping[str, int]) -> None:
 def drop_surrogates(text: str) -> str:
     """Replace lone surrogates, which no tokenizer accepts."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    if tokenizer.is_fast:
-        return digest(tokenizer.backend_tokenizer.to_str())
-    return digest([type(tokenizer).__name__, tokenizer.get_vocab()])
 
 
 def join_pieces(before: str, pieces: Sequence[str]) -> str:

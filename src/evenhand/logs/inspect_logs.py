@@ -21,7 +21,8 @@ from evenhand.core.digests import Json
 from evenhand.core.errors import InputError, MissingLibraryError
 from evenhand.core.files import max_decompressed_size
 from evenhand.core.regular_files import open_regular
-from evenhand.logs.log_records import Row, ToolLog, answer_rows, read_list, read_object, read_tool_log
+from evenhand.logs import log_records
+from evenhand.logs.log_records import Row, ToolLog, read_list, read_object
 from evenhand.store.table_files import read_bytes, to_cell
 
 VERSION = 2
@@ -53,7 +54,7 @@ def read_json_log(path: Path) -> ToolLog:
 def read_eval_log(path: Path) -> ToolLog:
     """The answers in a log of Inspect's own ``.eval`` format, a zip file with one member per sample."""
     with open_archive(path) as archive:
-        names = archive.names()
+        names = archive.names
         start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
         header = read_object(_parse_json(archive.read(start), start, path) if start else None)
         if not header.keys() >= {"version", "eval"}:
@@ -65,7 +66,7 @@ def read_eval_log(path: Path) -> ToolLog:
 
 def _members(archive: ZipArchive, path: Path) -> Iterator[Object]:
     """The samples: one member each, or for large ones a folder with a shell, metadata and attachments."""
-    names = archive.names()
+    names = archive.names
     attachments: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in names:
         if match := _ATTACHMENTS.fullmatch(name):
@@ -111,7 +112,7 @@ def _read_log(header: Object, samples: Iterable[Object], path: Path) -> ToolLog:
     task = to_cell(read_object(header.get("eval")).get("task")) or "?"
     n_samples = len({row["sample"] for row in rows})
     summary = f"{len(rows):,} answers to {n_samples:,} samples of the Inspect task {task}"
-    return read_tool_log(
+    return log_records.read_tool_log(
         rows, path, tool="Inspect", prefix=_METADATA, summary=summary, warnings=tuple(warnings)
     )
 
@@ -120,22 +121,14 @@ def _rows(sample: Object) -> list[Row]:
     """One row for every answer of a sample; a sample without answers gives one row with the reason."""
     attachments, output = read_object(sample.get("attachments")), read_object(sample.get("output"))
     key, epoch = to_cell(sample.get("id")) or "", to_cell(sample.get("epoch")) or "1"
-    return answer_rows(
-        (
-            (f"{key}:{epoch}:{at}" if at else f"{key}:{epoch}", text, failure)
-            for at, (text, failure) in enumerate(_answers(sample, output, attachments))
-        ),
-        read_object(sample.get("metadata")),
-        prefix=_METADATA,
-        prompt=_input(sample.get("input"), attachments),
-        cluster=key,
-        cells={
-            "sample": key,
-            "epoch": epoch,
-            "target": to_cell(sample.get("target")),
-            "model": to_cell(output.get("model")),
-        },
+    answers = (
+        (f"{key}:{epoch}:{at}" if at else f"{key}:{epoch}", text, failure)
+        for at, (text, failure) in enumerate(_answers(sample, output, attachments))
     )
+    cells: Row = {log_records.PROMPT: _input(sample.get("input"), attachments), log_records.CLUSTER: key}
+    cells |= {"sample": key, "epoch": epoch, "target": to_cell(sample.get("target"))}
+    cells["model"], tree = to_cell(output.get("model")), read_object(sample.get("metadata"))
+    return log_records.answer_rows(answers, tree, prefix=_METADATA, cells=cells)
 
 
 def _answers(sample: Object, output: Object, attachments: Object) -> Iterator[tuple[str | None, str | None]]:
@@ -212,10 +205,8 @@ class ZipArchive:
     def __init__(self, path: Path, file: IO[bytes], limit: int) -> None:
         self._path, self._file, self._zip = path, file, zipfile.ZipFile(file)
         self._left = self._limit = limit
-
-    def names(self) -> tuple[str, ...]:
+        self.names = tuple(self._zip.NameToInfo)
         """The members, without duplicates: a repeated name refers to its last content."""
-        return tuple(self._zip.NameToInfo)
 
     def read(self, name: str) -> bytes:
         """The content of a member."""

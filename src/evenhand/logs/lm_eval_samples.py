@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
-from evenhand.logs.log_records import Row, ToolLog, answer_rows, read_list, read_tool_log
+from evenhand.logs.log_records import CLUSTER, PROMPT, Row, ToolLog, answer_rows, read_list, read_tool_log
 from evenhand.store.table_files import read_json_lines, to_cell
 
 _KEYS = frozenset({"doc_id", "doc", "arguments", "resps"})
@@ -80,11 +80,7 @@ def _rows(sample: Sample, key: str) -> list[Row]:
         for text in read_list(answers)
         if text is None or isinstance(text, str)
     ]
-    return answer_rows(
-        ((f"{key}:{at}", text, "no_answer" if text is None else None) for at, text in enumerate(texts)),
-        sample["doc"],
-        prefix=_DOC,
-        prompt=to_cell(requests[0][0]) if requests and requests[0] else None,
-        cluster=key,
-        cells={"doc_id": key, "target": to_cell(sample.get("target"))},
-    )
+    answers = ((f"{key}:{at}", text, "no_answer" if text is None else None) for at, text in enumerate(texts))
+    prompt = to_cell(requests[0][0]) if requests and requests[0] else None
+    cells: Row = {PROMPT: prompt, CLUSTER: key, "doc_id": key, "target": to_cell(sample.get("target"))}
+    return answer_rows(answers, sample["doc"], prefix=_DOC, cells=cells)

@@ -56,13 +56,7 @@ def flatten_value(name: str, value: Json, depth: int = 0) -> Row:
 
 
 def read_tool_log(
-    rows: Iterable[Row],
-    path: Path,
-    *,
-    tool: str,
-    prefix: str,
-    summary: str,
-    warnings: tuple[str, ...] = (),
+    rows: Iterable[Row], path: Path, *, tool: str, prefix: str, summary: str, warnings: tuple[str, ...] = ()
 ) -> ToolLog:
     """The log with these rows; ``prefix`` is the column prefix of the mark in tasks made from a suite.
 
@@ -85,13 +79,7 @@ def read_tool_log(
 
 
 def answer_rows(
-    answers: Iterable[tuple[str, str | None, str | None]],
-    tree: Json,
-    *,
-    prefix: str,
-    prompt: str | None,
-    cluster: str,
-    cells: Row,
+    answers: Iterable[tuple[str, str | None, str | None]], tree: Json, *, prefix: str, cells: Row
 ) -> list[Row]:
     """One row per answer: its id, its text, or the reason that there is none.
 
@@ -99,12 +87,8 @@ def answer_rows(
     is the suite's: the input of the model may be wrapped in a chat template.
     """
     mark = read_mark(tree)
-    shared: Row = {
-        PROMPT: to_cell(mark.get("prompt")) or prompt,
-        CLUSTER: to_cell(mark.get("cluster")) or cluster,
-        **cells,
-        **flatten_value(prefix, tree),
-    }
+    marked: Row = {name: to_cell(mark.get(name)) or cells[name] for name in (PROMPT, CLUSTER)}
+    shared: Row = {**cells, **marked, **flatten_value(prefix, tree)}
     return [
         {TEXT: text and to_cell(cut_answer(text, mark)), ID: id, FAILURE: failure, **shared}
         for id, text, failure in answers

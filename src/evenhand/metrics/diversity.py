@@ -47,16 +47,15 @@ class Diversity:
 
     def measure(self, cells: Mapping[Cell, Sequence[Text]]) -> Mapping[Cell, Mapping[str, Value]]:
         """For each cell its five numbers."""
-        return {
-            cell: self._measure_texts([self._texts[text.text] for text in texts])
-            for cell, texts in cells.items()
-        }
-
-    def _measure_texts(self, texts: Sequence[_TextCounts]) -> dict[str, Value]:
-        distinct = {f"distinct_{n}": _distinct(texts, n, self._texts.bits) for n in (1, 2, 3)}
-        repetition = _share(sum(text.repeated for text in texts), sum(text.fours for text in texts))
-        words = sum(len(text.words) for text in texts)
-        return {**distinct, "repetition": repetition, "length": _share(words, len(texts))}
+        values = {}
+        for cell, texts in cells.items():
+            counts = [self._texts[text.text] for text in texts]
+            own = {f"distinct_{n}": _distinct(counts, n, self._texts.bits) for n in (1, 2, 3)}
+            own["repetition"] = _share(
+                sum(text.repeated for text in counts), sum(text.fours for text in counts)
+            )
+            values[cell] = own | {"length": _share(sum(len(text.words) for text in counts), len(texts))}
+        return values
 
 
 class _TextCounts(NamedTuple):

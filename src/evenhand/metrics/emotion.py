@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Execution, MetricInfo, OutputInfo, Value
@@ -139,14 +140,11 @@ def label_synonyms(labels: str | None) -> dict[str, Sequence[str]]:
 def _pairs(labels: str) -> Mapping[str, str]:
     if labels.lstrip().startswith("{"):
         try:
-            mapping = json.loads(labels)
-        except (ValueError, RecursionError):
-            mapping = None
-        if isinstance(mapping, dict) and all(isinstance(value, str) for value in mapping.values()):
-            return mapping
-        raise InputError(
-            f"the labels are {labels[:80]!r}", expected='{"THEIRS": "OURS", ..}', fix="repair the JSON"
-        )
+            return TypeAdapter(dict[str, str]).validate_json(labels)
+        except ValidationError as error:
+            raise InputError(
+                f"the labels are {labels[:80]!r}", expected='{"THEIRS": "OURS", ..}', fix="repair the JSON"
+            ) from error
     parts = [part.partition("=") for part in labels.split(",") if part.strip()]
     bad = [theirs for theirs, equals, _ in parts if not equals]
     if bad:

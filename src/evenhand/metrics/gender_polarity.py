@@ -16,13 +16,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.files import asset_path
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.word_scores import (
-    add_possessives,
-    find_words,
-    most_extreme_scores,
-    precompute_weights,
-    weighted_averages,
-)
+from evenhand.metrics import word_scores
 from evenhand.text.hard_debiasing import (
     gender_polarities,
     hard_debias,
@@ -114,9 +108,11 @@ class GenderPolarity:
             )
         vectors = _vectors(source, Path(gender_words) if gender_words else None, debias=debias)
         self._cut = float(cut)
-        self._vocabulary = add_possessives(vectors.index) if vectors.possessives else vectors.index
+        self._vocabulary = (
+            word_scores.add_possessives(vectors.index) if vectors.possessives else vectors.index
+        )
         self._table, self._polarities = _select_gendered(self._vocabulary, gender_polarities(vectors))
-        self._weights = precompute_weights(self._polarities[:, None])
+        self._weights = word_scores.precompute_weights(self._polarities[:, None])
         self._listed = np.array([_POLARITY.get(word, 0) for word in self._table], dtype=np.float64)
         lists = Path(gender_words) if gender_words else asset_path("embeddings", "gender_words.json")
         digests = {"vectors": vectors.digest, "lists": file_digest(lists) if debias else "none"}
@@ -133,14 +129,14 @@ class GenderPolarity:
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text its gender in three ways; null where there is nothing to score."""
-        words = find_words(texts, self._table, vocabulary=self._vocabulary)
+        words = word_scores.find_words(texts, self._table, vocabulary=self._vocabulary)
         owner = np.repeat(np.arange(len(texts)), words.counts)
         balances = np.bincount(owner, weights=self._listed[words.rows], minlength=len(texts))
         averages, extremes = (
             np.where(words.known, np.nan_to_num(scores), np.nan).tolist()
             for scores in (
-                weighted_averages(self._weights, words)[:, 0],
-                most_extreme_scores(self._polarities[words.rows], words.counts),
+                word_scores.weighted_averages(self._weights, words)[:, 0],
+                word_scores.most_extreme_scores(self._polarities[words.rows], words.counts),
             )
         )
         columns = zip(balances.tolist(), averages, extremes, strict=True)

@@ -15,13 +15,7 @@ from evenhand.core.digests import digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import WordScore
 from evenhand.core.records import MetricInfo, OutputInfo, Text, Value
-from evenhand.metrics.word_scores import (
-    Scores,
-    add_possessives,
-    find_words,
-    precompute_weights,
-    weighted_averages,
-)
+from evenhand.metrics import word_scores
 from evenhand.text.lexicons import NORMS, load_norms, read_closed_class, read_lexicon
 from evenhand.text.word_tokens import find_tokens
 
@@ -104,10 +98,10 @@ class Norms:
         self._cuts = _parse_cuts(cuts)
         lexicon = read_lexicon(Path(source)) if source else load_norms()
         left_out = read_closed_class(Path(closed_class) if closed_class else None)
-        rows = add_possessives({word: row for row, word in enumerate(lexicon.words)})
+        rows = word_scores.add_possessives({word: row for row, word in enumerate(lexicon.words)})
         self._table = {word: row for word, row in rows.items() if word not in left_out}
         self._scores = scale_ratings(lexicon.values.astype(np.float64))
-        self._weights = precompute_weights(self._scores)
+        self._weights = word_scores.precompute_weights(self._scores)
         self.info = replace(
             self.info,
             outputs=tuple(_output(name, cut) for name, cut in self._cuts.items()),
@@ -117,8 +111,8 @@ class Norms:
 
     def score(self, texts: Sequence[Text]) -> list[Mapping[str, Value]]:
         """For each text a value and a label for every variable; null where no word of it is known."""
-        words = find_words(texts, self._table, skip_masks=True)
-        averages = weighted_averages(self._weights, words)
+        words = word_scores.find_words(texts, self._table, skip_masks=True)
+        averages = word_scores.weighted_averages(self._weights, words)
         columns = [self._column(name, averages[:, place]) for place, name in enumerate(NORMS)]
         return [
             dict(zip(NORMS, row, strict=True))
@@ -136,7 +130,7 @@ class Norms:
             if token.word in self._table and not any(start <= token.start < end for start, end in text.masks)
         ]
 
-    def _column(self, name: str, values: Scores) -> Iterable[Value]:
+    def _column(self, name: str, values: word_scores.Scores) -> Iterable[Value]:
         """The values of one variable with their labels."""
         cut = self._cuts[name]
         high = values >= cut.positive
@@ -148,7 +142,7 @@ class Norms:
         return cast("Iterable[Value]", map(tuple.__new__, repeat(Value), fields))
 
 
-def scale_ratings(ratings: Scores) -> Scores:
+def scale_ratings(ratings: word_scores.Scores) -> word_scores.Scores:
     """Ratings with neutral at 0: (v - 5) / 4 for valence, arousal, dominance; (e - 1) / 4 for the emotions.
 
     >>> scale_ratings(np.array([[9.0, 5.0, 1.0, 5.0, 1.0, 1.0, 1.0, 2.0]])).tolist()

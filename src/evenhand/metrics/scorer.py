@@ -46,7 +46,6 @@ class ScoringExecutor(Protocol):
 
     def score_blocks(self, spec: str, blocks: Iterable[Sequence[Text]]) -> Iterator[tuple[int, ScoredTexts]]:
         """What the metric says of each block, with the block's place, as they are done."""
-        ...
 
 
 @dataclass(slots=True)
@@ -265,9 +264,7 @@ def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_st
         generations.filter(pl.col("failure").is_not_null())
         .group_by(reason="failure")
         .len("count")
-        .with_columns(
-            stage=pl.lit(texts_stage), metric=pl.lit(None, pl.String), of=pl.lit(generations.height)
-        )
+        .with_columns(stage=pl.lit(texts_stage), of=pl.lit(generations.height))
     )
     texts = pl.col("text_id").n_unique()
     totals = scores.group_by("metric").agg(of=texts)
@@ -279,6 +276,6 @@ def exclusion_table(generations: pl.DataFrame, scores: pl.LazyFrame, *, texts_st
         .with_columns(stage=pl.lit("score"))
         .collect()
     )
-    columns = [pl.col(name).cast(kind) for name, kind in EXCLUSIONS.items()]
-    table = pl.concat([failed.select(columns), nulls.select(columns)])
-    return table.sort("stage", "metric", "reason", nulls_last=True)
+    table = pl.concat([failed, nulls], how="diagonal_relaxed")
+    columns = (pl.col(name).cast(kind) for name, kind in EXCLUSIONS.items())
+    return table.select(columns).sort("stage", "metric", "reason", nulls_last=True)

@@ -6,12 +6,13 @@ Liu et al., "Mitigating Political Bias in Language Models Through Reinforced Cal
 
 from __future__ import annotations
 
+import csv
 import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from evenhand.core.errors import InputError
-from evenhand.core.files import user_path
+from evenhand.core.files import asset_path, user_path
 from evenhand.core.protocols import Model, SteerableModel
 from evenhand.core.records import MitigationInfo
 
@@ -40,8 +41,6 @@ FOLLOW: Final = 0.25
 NOTHING: Final = -80.0
 """The log of a share that is negligible in every sum."""
 _MOST_SIGMA: Final = 10.0
-LEAST, MOST = 2.0**-20, 2.0**20
-"""Bounds of the strength: repeated halving or doubling would end at 0 or infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,11 +280,8 @@ class Calibration:
 
 def _typical_gap(vectors: WordListVectors, model: SteerableModel) -> float:
     """The typical gap between the two lists for this model, over the embedded example texts."""
-    import csv
-
     import torch
 
-    from evenhand.core.files import asset_path
     from evenhand.mitigations.objective import typical_gap
 
     with asset_path("examples", "texts.csv").open(encoding="utf-8", newline="") as file:

@@ -20,20 +20,13 @@ from torch import Tensor
 from evenhand.core.protocols import Candidates, LMHead, Step
 from evenhand.generation.decode_attention import topk
 from evenhand.mitigations import gpu_backend
-from evenhand.mitigations.calibration import (
-    BETA1,
-    BETA2,
-    EPSILON,
-    FOLLOW,
-    LEAST,
-    MOST,
-    NOTHING,
-    REACH,
-    CalibrationConfig,
-)
+from evenhand.mitigations.calibration import BETA1, BETA2, EPSILON, FOLLOW, NOTHING, REACH, CalibrationConfig
 from evenhand.mitigations.calibrator import Calibrator
 from evenhand.mitigations.objective import CalibrationResult, ClassifierGain, EmbeddingGain, Gain, Support
 from evenhand.mitigations.word_lists import WordListVectors
+
+LEAST, MOST = 2.0**-20, 2.0**20
+"""Bounds of the strength: repeated halving or doubling would end at 0 or infinity."""
 
 
 class SteeringMemory(NamedTuple):
@@ -101,9 +94,8 @@ class CalibrationSteering:
             assert self.vectors is not None
             gain = EmbeddingGain.of(self.vectors, states, support.mass, self.settings, memory.total[:, 0])
             return gain, memory._replace(total=gain.accumulate(states)[:, None])
-        if self.head.states == "hidden":
-            return _classifier_gain(self.head, states, None, memory, self.settings)
-        return _classifier_gain(self.head, states, expected_vector(states, support), memory, self.settings)
+        expected = None if self.head.states == "hidden" else expected_vector(states, support)
+        return _classifier_gain(self.head, states, expected, memory, self.settings)
 
     def _keep_finite(
         self, logits: Tensor, support: Support, result: CalibrationResult, *, whole: bool

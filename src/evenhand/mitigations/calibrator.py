@@ -61,13 +61,8 @@ class Calibrator:
 
     def to(self, device: torch.device) -> Calibrator:
         """A copy of the head on a device, in float32."""
-        return replace(
-            self,
-            inner=self.inner.to(device, torch.float32),
-            inner_bias=self.inner_bias.to(device, torch.float32),
-            outer=self.outer.to(device, torch.float32),
-            outer_bias=self.outer_bias.to(device, torch.float32),
-        )
+        names = ("inner", "inner_bias", "outer", "outer_bias")
+        return replace(self, **{name: getattr(self, name).to(device, torch.float32) for name in names})
 
 
 def save_calibrator(head: Calibrator, path: Path) -> None:
@@ -125,18 +120,8 @@ def _check_calibrator(tensors: Sequence[Tensor], about: Mapping[str, object], di
         raise ValueError("the name of its model cannot be printed")
     if states not in get_args(States) or not isinstance(discount, int | float) or not 0 < discount <= 1:
         raise ValueError(f"states {states!r:.40}, discount {discount!r:.40}")
-    return Calibrator(
-        inner,
-        inner_bias,
-        outer,
-        outer_bias,
-        (labels[0], labels[1]),
-        model,
-        revision,
-        cast("States", states),
-        float(discount),
-        digest,
-    )
+    pair, kind, discount = (labels[0], labels[1]), cast("States", states), float(discount)
+    return Calibrator(inner, inner_bias, outer, outer_bias, pair, model, revision, kind, discount, digest)
 
 
 def check_model(head: Calibrator, ref: ModelRef, *, width: int) -> None:

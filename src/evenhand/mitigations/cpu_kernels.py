@@ -249,12 +249,8 @@ def _masses(logits: Floats) -> tuple[np.float32, np.float32, np.float32]:
     best = _rank(logits[0])
     for place in range(logits.size):
         best = max(best, _rank(logits[place]))
-    # Compared as integers: a float comparison that keeps NaN cannot be vectorised.
-    top = logits[0]
-    for place in range(logits.size):
-        if _rank(logits[place]) == best:
-            top = logits[place]
-            break
+    # Compared as integers, and read back: a float comparison that keeps NaN cannot be vectorised.
+    top = np.int32(best ^ ((best >> 31) & np.int32(0x7FFFFFFF))).view(np.float32)
     total = weighted = np.float32(0)
     for place in range(logits.size):
         below = logits[place] - top

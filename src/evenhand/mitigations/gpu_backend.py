@@ -137,22 +137,10 @@ class _OptimizerBuffers:
     def evaluate_policy(self) -> Tensor:
         """The logits at the current states, with the rest as the last column."""
         logits = torch.empty_like(self._offsets)
+        inputs = (self._table, self._tokens, self._last, self._offsets, self.now, self.near)
+        sizes = {"W": self.wide, "PARTS": _PARTS, "TILE": _TILE, "num_warps": _WARPS}
         self.kernels.evaluate_policy[len(self.now), _PARTS](
-            self._table,
-            self._tokens,
-            self._last,
-            self._offsets,
-            self.now,
-            self.near,
-            logits,
-            self.totals,
-            self.means,
-            self._tokens.shape[1],
-            self.width,
-            W=self.wide,
-            PARTS=_PARTS,
-            TILE=_TILE,
-            num_warps=_WARPS,
+            *inputs, logits, self.totals, self.means, self._tokens.shape[1], self.width, **sizes
         )
         return logits
 
@@ -162,32 +150,13 @@ def _by_words(opt: _OptimizerBuffers, gain: EmbeddingGain) -> Callable[[int], No
     vectors, rows = gain.vectors, len(opt.now)
     sides = torch.stack([vectors.first, vectors.second]).float()
     units, target = gain.units.contiguous(), gain.earlier - vectors.centre
+    words = (sides, units, target, *(float(offset) for offset in vectors.offsets), float(gain.balance))
+    state = (opt.totals, opt.means, opt.near, opt.now, opt.first, opt.second, opt.vanilla)
+    inputs = (*state, opt.rates, opt.strength, opt.gain, *words)
+    sizes = {"W": opt.wide, "PARTS": _PARTS, "num_warps": _WARPS}
 
     def step(number: int) -> None:
-        opt.kernels.step_by_words[rows,](
-            opt.totals,
-            opt.means,
-            opt.near,
-            opt.now,
-            opt.first,
-            opt.second,
-            opt.vanilla,
-            opt.rates,
-            opt.strength,
-            opt.gain,
-            sides,
-            units,
-            target,
-            *(float(offset) for offset in vectors.offsets),
-            float(gain.balance),
-            *_adam(number),
-            rows,
-            opt.width,
-            FIRST=number == 1,
-            W=opt.wide,
-            PARTS=_PARTS,
-            num_warps=_WARPS,
-        )
+        opt.kernels.step_by_words[rows,](*inputs, *_adam(number), rows, opt.width, FIRST=number == 1, **sizes)
 
     return step
 

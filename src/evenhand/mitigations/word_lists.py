@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import torch
@@ -57,7 +56,8 @@ class WordListVectors(NamedTuple):
 
 def read_word_lists(source: str) -> WordLists:
     """Read two word lists by embedded name or from a JSON file."""
-    path, embedded_names = _place(source)
+    embedded = EMBEDDED.get(source)
+    path = asset_path(*embedded[0]) if embedded else user_path(source)
     try:
         lists = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
@@ -67,7 +67,7 @@ def read_word_lists(source: str) -> WordLists:
             expected=_ACCEPTED,
             fix=f"write JSON, such as {_EXAMPLE}" if file_exists else "check the path",
         ) from error
-    names = embedded_names or (tuple(lists) if isinstance(lists, dict) else ())
+    names = embedded[1] if embedded else tuple(lists if isinstance(lists, dict) else ())
     invalid = sum(not _is_list(lists[name]) for name in names)
     if len(names) != 2 or invalid:
         raise InputError(
@@ -115,13 +115,6 @@ def _check_tokens(sides: WordLists, coded: Sequence[Sequence[Sequence[int]]]) ->
                 expected="words that the tokenizer can encode",
                 fix="remove them, or choose words in the model's language",
             )
-
-
-def _place(source: str) -> tuple[Path, tuple[str, str] | None]:
-    if source in EMBEDDED:
-        parts, names = EMBEDDED[source]
-        return asset_path(*parts), names
-    return user_path(source), None
 
 
 def _is_list(value: object) -> bool:

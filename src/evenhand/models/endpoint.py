@@ -56,6 +56,7 @@ _Job = tuple[int, Request, int]
 _Jobs = SimpleQueue[_Job | None]
 """None tells a worker thread to stop."""
 _Arrival = tuple[int, Completion] | Exception
+_Pool = list[http.HttpConnection]
 _log = logging.getLogger(__name__)
 
 
@@ -378,7 +379,7 @@ class EndpointModel:
         for job in first:
             jobs.put(job)
         expected, workers = len(first), min(self._concurrency, len(first))
-        connections: list[http.HttpConnection] = []
+        connections: _Pool = []
         threads = [
             threading.Thread(target=self._work, args=(jobs, spec, arrived.put, connections), daemon=True)
             for _ in range(workers)
@@ -405,13 +406,7 @@ class EndpointModel:
             for _ in range(workers):
                 jobs.put(None)
 
-    def _work(
-        self,
-        jobs: _Jobs,
-        spec: GenerationSpec,
-        put: Callable[[_Arrival], None],
-        pool: list[http.HttpConnection],
-    ) -> None:
+    def _work(self, jobs: _Jobs, spec: GenerationSpec, put: Callable[[_Arrival], None], pool: _Pool) -> None:
         """Process jobs until the end marker; one connection per thread is faster than one shared client."""
         try:
             is_local, ssl = self._target.is_local, self._ssl

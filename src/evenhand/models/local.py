@@ -13,7 +13,6 @@ from evenhand.core.protocols import LMHead, Steering
 from evenhand.core.records import Completion, GenerationSpec, ModelRef, Request
 from evenhand.generation.scheduler import SamplingLoop
 from evenhand.generation.spec_checks import check_control_code, check_spec, refuse_iterations
-from evenhand.tensors.devices import dtype_name
 
 _TRIAL = 4
 """Tokens per text in the speed trial."""
@@ -118,4 +117,5 @@ def local_options(tokenizer: str, *, dtype: torch.dtype, device: torch.device, l
         device: Where it runs; the index among identical devices does not matter.
         loop: The version of the decoding loop.
     """
-    return {"tokenizer": tokenizer, "dtype": dtype_name(dtype), "device": device.type, "loop": loop}
+    kind = str(dtype).removeprefix("torch.")
+    return {"tokenizer": tokenizer, "dtype": kind, "device": device.type, "loop": loop}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evenhand.training.train import TrainingJob
 
 PAPERS = ("bold", "regard", "affective", "political")
+"""The papers; the module ``replication`` of each has a class such as ``BoldReplication``."""
 _OPTIONS_OF_PAPERS = {
     "metrics": ("bold", "uses the metrics of its paper", "audit a model with --metrics instead"),
     "max_new_tokens": (
@@ -47,7 +48,6 @@ _OPTIONS_OF_PAPERS = {
 """Options that only one paper accepts: the paper, what the others do instead, and the fix."""
 GROWING_KEYS = frozenset({"sources", "exhibits"})
 """Parts of the identity that may grow in one folder: the run of each source checks its own identity."""
-STAGE = "replicate"
 RUNS = "runs"
 """The subfolder with the runs of single models."""
 
@@ -151,9 +151,11 @@ def read_texts(run: Run, source: str, outputs: Mapping[tuple[str, str], str]) ->
     ``outputs`` maps a metric and its output to the name of the label column; ``COLUMN_value`` holds the
     scores.
     """
-    prompts = run.table("prompts").explode("groups").unnest("groups")
-    prompts = prompts.select(
-        "axis", "cluster", "mentions", "meta", group="name", prompt_id="id", prompt="text"
+    prompts = (
+        run.table("prompts")
+        .explode("groups")
+        .unnest("groups")
+        .select("axis", "cluster", "mentions", "meta", group="name", prompt_id="id", prompt="text")
     )
     completions = run.table("generations").select("prompt_id", "text", text_id="id")
     texts = prompts.join(completions, on="prompt_id", how="inner", maintain_order="left")
@@ -172,20 +174,16 @@ class PaperJob(Protocol):
     @property
     def exhibits(self) -> Sequence[str]:
         """The requested exhibits that can be built, in the paper's order."""
-        ...
 
     @property
     def identity(self) -> Mapping[str, Json]:
         """Everything its numbers depend on: data digests, models, sampling, subset, seed."""
-        ...
 
     def plan(self) -> Sequence[str]:
         """The planned work, one line each: sources, texts, the subset and the estimated time."""
-        ...
 
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the exhibits; runs of single models are kept in ``folder / RUNS`` and can be resumed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +211,7 @@ class ReplicationJob:
                 shutil.rmtree(self.folder / RUNS, ignore_errors=True)
             folder.manifest.update(command=self.command, name=self.paper, ended=None, warnings=[])
             folder.manifest["sources"] = {**_sources(folder.manifest), **_sources(self.identity)}
-            with run_stage(folder, STAGE) as record:
+            with run_stage(folder, "replicate") as record:
                 replication = self.job.run(self.folder, progress)
                 record["files"] = [path.name for path in write_replication(replication, self.folder)]
                 record["sources"] = list(replication.sources)
@@ -267,7 +265,7 @@ def prepare(paper: str, **options: Unpack[ReplicateOptions]) -> ReplicationJob:
         seed=options["seed"],
         jobs=options["jobs"] or 1,
     )
-    job: PaperJob = module.prepare(request)
+    job: PaperJob = getattr(module, f"{paper.title()}Replication")(request)
     identity: dict[str, Json] = {"command": "replicate", "paper": paper, **job.identity}
     folder = Path(out) if out else default_folder("replicate", paper, identity)
     command = options["command"] or f"evenhand replicate {paper}"

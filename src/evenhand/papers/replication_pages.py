@@ -98,7 +98,7 @@ def load_published(paper: str, table: str) -> pl.DataFrame:
 
 
 def build_table(
-    paper: str, identifier: str, title: str, ours: pl.DataFrame, *notes: str, decimals: int = 2
+    paper: str, identifier: str, title: str, ours: pl.DataFrame, notes: tuple[str, ...], decimals: int = 2
 ) -> Exhibit:
     """A table of the paper: its rows followed by ours, with the columns of both."""
     frame = pl.concat([load_published(paper, identifier), ours], how="diagonal_relaxed")
@@ -119,17 +119,6 @@ _MISSING = "–"
 _STYLE = Path(__file__).with_name("page.css")
 
 
-def table_markdown(table: Exhibit) -> str:
-    """A table as a GitHub Markdown page."""
-    return "\n".join([f"# {escape_markdown(table.heading)}", "", _grid(table), *_notes(table.notes)]) + "\n"
-
-
-def claims_markdown(claims: pl.DataFrame) -> str:
-    """The paper's numbers and ours, one line each."""
-    table = markdown_table([name.capitalize() for name in claims.columns], claims.fill_null("-").iter_rows())
-    return f"# Claims in the text: paper and ours\n\n{table}\n"
-
-
 def markdown_page(replication: Replication) -> str:
     """The replication as one Markdown page."""
     parts = [f"# {escape_markdown(replication.title)}", f"Paper: {escape_markdown(replication.citation)}"]
@@ -146,12 +135,9 @@ def markdown_page(replication: Replication) -> str:
 
 def html_page(replication: Replication) -> str:
     """The replication as one self-contained HTML page, without scripts or network requests."""
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     style = stylesheet() + _STYLE.read_text(encoding="utf-8")
     return environment.get_template("page.html.j2").render(
@@ -187,6 +173,11 @@ def estimate_cells(name: str, estimate: Estimate | Difference, *, scale: float =
     value = estimate.value if isinstance(estimate, Estimate) else estimate.estimate
     numbers = {name: value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     return {key: None if number is None else number * scale for key, number in numbers.items()}
+
+
+def estimate_columns(name: str, value: str = "estimate") -> list[pl.Expr]:
+    """An estimate and its interval as ``name``, ``name_low`` and ``name_high``."""
+    return [pl.col(value).alias(name), *(pl.col(end).alias(f"{name}_{end}") for end in ("low", "high"))]
 
 
 def merge_estimate_columns(
@@ -242,11 +233,16 @@ def write_replication(replication: Replication, folder: Path) -> tuple[Path, ...
     """Write all files: Parquet and Markdown for each table, SVG and Parquet for each figure."""
     contents: dict[str, pl.DataFrame | str] = {}
     for exhibit in replication.exhibits:
-        kind, text = ("svg", exhibit.svg) if exhibit.svg else ("md", table_markdown(exhibit))
+        title = f"# {escape_markdown(exhibit.heading)}"
+        page = "\n".join([title, "", _grid(exhibit), *_notes(exhibit.notes)]) + "\n"
+        kind, text = ("svg", exhibit.svg) if exhibit.svg else ("md", page)
         contents |= {f"{exhibit.id}.parquet": exhibit.frame, f"{exhibit.id}.{kind}": text}
     if replication.claims:
         claims = pl.DataFrame(replication.claims, infer_schema_length=None)
-        contents |= {"claims.parquet": claims, "claims.md": claims_markdown(claims)}
+        heads = [name.capitalize() for name in claims.columns]
+        table = markdown_table(heads, claims.fill_null("-").iter_rows())
+        contents["claims.parquet"] = claims
+        contents["claims.md"] = f"# Claims in the text: paper and ours\n\n{table}\n"
     contents |= {"replication.md": markdown_page(replication), "report.html": html_page(replication)}
     for name, content in contents.items():
         if isinstance(content, str):

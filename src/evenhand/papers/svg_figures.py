@@ -24,7 +24,6 @@ SERIES = ("#1d5bb8", "#d0679a", "#3c414a", "#3d93d0", "#a67f00", "#5b2a86", "#3f
 """Colours of grouped bars, such as sources; none of them is used in `POLARITY`."""
 INK = "#17191d"
 """The colour of lines, and of text on a light background."""
-BAR_COLUMNS = ("label", "series", "value", "low", "high")
 _ROOM = 4.0
 """An interval longer than this many times the tallest bar is cut off, with an arrow."""
 _Place = Literal["outside lower left", "outside upper left"]
@@ -128,7 +127,8 @@ def _draw_bars(axis: Axes, bars: pl.DataFrame, colours: Mapping[str, str], *, ho
     names, width = list(colours), min(0.8 / max(1, len(colours)), 0.4)
     limit = math.inf if horizontal else _upper_limit(bars)
     draw = axis.barh if horizontal else axis.bar
-    for label, series, value, low, high in bars.drop_nulls("value").select(BAR_COLUMNS).iter_rows():
+    rows = bars.drop_nulls("value").select("label", "series", "value", "low", "high")
+    for label, series, value, low, high in rows.iter_rows():
         at = labels.index(label) + (names.index(series) - (len(names) - 1) / 2) * width
         draw(at, value, width * 0.92, color=colours[series])
         if low is not None and high is not None:

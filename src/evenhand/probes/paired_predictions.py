@@ -24,7 +24,6 @@ from evenhand.stats.paired_measures import (
     NONE,
     PairedIntensities,
     PairSelection,
-    Parity,
     ScoreChoice,
     compare_sets,
     demographic_parity,
@@ -70,10 +69,6 @@ class PairedSets:
         """The selected sets."""
         names = ("sets", "texts", "clusters", "truth", "predicted", "score", "intensities")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
-
-    def with_predictions(self) -> PairedSets:
-        """The sets in which every side has a prediction."""
-        return self.select(np.all(self.predicted != NONE, axis=1))
 
     def name_pair(self, model: str) -> Row:
         """The columns that name a pair of groups in every table."""
@@ -231,7 +226,7 @@ class PairMeasures:
         return pl.DataFrame(rows, schema=dict(SETS))
 
     def _pair(self, block: PairedSets) -> Iterator[Row]:
-        block = block.with_predictions()
+        block = block.select(np.all(block.predicted != NONE, axis=1))
         first, second = block.predicted.T
         for place, emotion in enumerate(block.emotions):
             code = block.labels.index(emotion)
@@ -247,9 +242,14 @@ class PairMeasures:
 
     def _classes(self, block: PairedSets, code: int) -> Row:
         """The measures of predicted classes alone, over all pairs."""
-        dp = self._parity(block, code, "dp")
-        opportunity = self._parity(block.select(block.truth == code), code, "opportunity")
-        is_emotion = np.any(block.predicted == code, axis=1)
+        hits, emotion = block.predicted == code, block.labels[code]
+        is_emotion, is_true = hits.any(axis=1), block.truth == code
+        dp, opportunity = (
+            demographic_parity(
+                hits[rows, 0], hits[rows, 1], block.clusters[rows], **self._resampling(block, emotion, name)
+            )
+            for rows, name in ((slice(None), "dp"), (is_true, "opportunity"))
+        )
         return {
             **_ends("dp", dp.ratio),
             "n_dp": dp.ratio.n,
@@ -278,8 +278,8 @@ class PairMeasures:
         known = known & (not (rows & ~known).any())
         first, second = own[known].T
         measured = paired_intensities(first, second, block.clusters[known], **self._resampling(block, *key))
-        is_unknown = bool(rows.any() and not known.any())
-        reasons = [str(shared["null_reason"] or ""), *_reasons(measured, is_unknown=is_unknown)]
+        own_reasons = [NO_INTENSITY] if rows.any() and not known.any() else _list_reasons(measured)
+        reasons = [str(shared["null_reason"] or ""), *own_reasons]
         return {
             **_ends("avg_delta", measured.avg_delta),
             **_ends("acs", measured.acs),
@@ -296,7 +296,7 @@ class PairMeasures:
         }
 
     def _whole(self, block: PairedSets) -> Iterator[Row]:
-        block = block.with_predictions()
+        block = block.select(np.all(block.predicted != NONE, axis=1))
         groups = list(block.groups)
         for place, emotion in enumerate(block.emotions):
             code = block.labels.index(emotion)
@@ -326,11 +326,6 @@ class PairMeasures:
                 "null_reason": f"p: {reason}" if reason else None,
             }
 
-    def _parity(self, block: PairedSets, code: int, name: str) -> Parity:
-        first, second = (block.predicted == code).T
-        how = self._resampling(block, block.labels[code], name)
-        return demographic_parity(first, second, block.clusters, **how)
-
     def _resampling(self, block: PairedSets, *parts: str) -> ResamplingOptions:
         seed = derive_seed(self.seed, "probe", block.corpus, block.axis, *block.groups, *parts)
         return {"rng": seed, "level": self.level}
@@ -347,9 +342,7 @@ def _ends(name: str, estimate: Estimate) -> Row:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _reasons(measured: PairedIntensities, *, is_unknown: bool) -> list[str]:
-    if is_unknown:
-        return [NO_INTENSITY]
+def _list_reasons(measured: PairedIntensities) -> list[str]:
     reasons = []
     if measured.acs.value is None:
         reasons.append(f"acs: {measured.acs.null_reason}")

@@ -13,7 +13,7 @@ from typing import Final, Unpack
 
 import polars as pl
 
-from evenhand.audits.run_setup import SILENT_PROGRESS, RunPlan, write_manifest
+from evenhand.audits.run_setup import SILENT_PROGRESS, RunJob, write_manifest
 from evenhand.config import RunConfig, resolve_config
 from evenhand.core import registry
 from evenhand.core.digests import Json, canonical_json, digest
@@ -31,12 +31,11 @@ from evenhand.probes.paired_predictions import (
     build_flip_table,
     build_score_table,
 )
-from evenhand.report.render_run import render
 from evenhand.report.wording import format_count
 from evenhand.store.cache import ContentCache
 from evenhand.store.prompt_rows import write_prompt_rows
 from evenhand.store.run import Run
-from evenhand.store.run_folder import RunFolder, default_folder, run_stage, utc_timestamp
+from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.schemas import GENERATIONS
 
 NAME: Final = "emotion"
@@ -48,8 +47,8 @@ _TIMED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeJob:
-    """A probe that is ready to run: pairs read, the classifier loaded, nothing scored yet."""
+class Probe:
+    """The work of a probe: pairs read, the classifier loaded, nothing scored yet."""
 
     settings: RunConfig
     spec: str
@@ -57,8 +56,6 @@ class ProbeJob:
     suites: tuple[Suite, ...]
     prompts: tuple[Prompt, ...]
     options: ProbeOptions
-    identity: Mapping[str, Json]
-    folder: Path
 
     @property
     def model(self) -> str:
@@ -66,41 +63,36 @@ class ProbeJob:
         name = self.spec.removeprefix(f"{NAME}=")
         return f"{REPLAY}{Path(name).name}" if name.startswith(REPLAY) else name
 
-    def plan(self) -> RunPlan:
-        """A summary of the run, to show before it starts."""
+    def list_plan(self, folder: Path) -> tuple[str, ...]:
+        """What is read, the labels, the expected time and the folder."""
         sentences = len({prompt.text for prompt in self.prompts})
+        sizes = Counter((prompt.suite, prompt.template_id) for prompt in self.prompts)
+        pairs = sum(comb(size, 2) for size in sizes.values())
         axes = ", ".join(dict.fromkeys(group.axis for prompt in self.prompts for group in prompt.groups))
-        notes = [f"note    {suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes]
-        return RunPlan(
-            title=f"probe {self.model}",
-            lines=(
-                f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
-                f"{format_count(self._pairs(), 'pair')} of groups in "
-                f"{format_count(len(self.prompts), 'sentence')} ({sentences:,} different), by {axes}",
-                *notes,
-                f"labels  {', '.join(_labels(self.metric))}",
-                f"time    {self._estimate(sentences)}",
-                f"folder  {self.folder}",
-            ),
+        with closing(ContentCache()) as cache:
+            rate = cache.rate(self._rate_key)
+        duration = "not known before the first run of this classifier here; progress is shown"
+        if rate is not None:
+            duration = f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
+        return (
+            f"pairs   {', '.join(suite.info.name for suite in self.suites)}: "
+            f"{format_count(pairs, 'pair')} of groups in "
+            f"{format_count(len(self.prompts), 'sentence')} ({sentences:,} different), by {axes}",
+            *(f"note    {suite.info.name}: {note}" for suite in self.suites for note in suite.info.notes),
+            f"labels  {', '.join(_labels(self.metric))}",
+            f"time    {duration}",
+            f"folder  {folder}",
         )
 
-    def run(self, progress: Progress = SILENT_PROGRESS) -> Run:
-        """Score the remaining sentences, measure and report."""
-        fresh = self.options["fresh"]
-        with (
-            closing(ContentCache()) as cache,
-            RunFolder(self.folder, identity=self.identity, fresh=fresh) as folder,
-        ):
-            command = self.options["command"] or f"evenhand probe {self.spec}"
-            suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
-            write_manifest(folder, command=command, name=self.model, settings=self.settings, suites=suites)
-            folder.write("prompts", write_prompt_rows(self.prompts))
+    def __call__(self, folder: RunFolder, progress: Progress) -> None:
+        """Score the remaining sentences, and measure."""
+        command = self.options["command"] or f"evenhand probe {self.spec}"
+        suites: dict[str, Json] = {suite.info.name: asdict(suite.info) for suite in self.suites}
+        write_manifest(folder, command=command, name=self.model, settings=self.settings, suites=suites)
+        folder.write("prompts", write_prompt_rows(self.prompts))
+        with closing(ContentCache()) as cache:
             self._score(folder, cache, progress)
-            self._measure(folder, progress)
-            folder.manifest["ended"] = utc_timestamp()
-            folder.save_manifest()
-            render(folder.run(), ("html", "json", "md"))
-            return folder.run()
+        self._measure(folder, progress)
 
     def _score(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> None:
         columns = {"id": "id", "prompt_id": "id", "text": "text"}
@@ -156,20 +148,9 @@ class ProbeJob:
             ]
             record.update(items=measures.height)
 
-    def _pairs(self) -> int:
-        sizes = Counter((prompt.suite, prompt.template_id) for prompt in self.prompts)
-        return sum(comb(size, 2) for size in sizes.values())
-
     @property
     def _rate_key(self) -> str:
         return digest(["probe", self.metric.info.identity()])
-
-    def _estimate(self, sentences: int) -> str:
-        with closing(ContentCache()) as cache:
-            rate = cache.rate(self._rate_key)
-        if rate is None:
-            return "not known before the first run of this classifier here; progress is shown"
-        return f"at most {sentences / rate:,.0f} s at {rate:,.0f} sentences/s, as last measured here"
 
 
 @checks_options
@@ -185,7 +166,7 @@ def probe(
 
 
 @checks_options
-def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> ProbeJob:
+def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) -> RunJob:
     """A probe with everything loaded and checked, so that ``plan`` can be shown before ``run``."""
     # The pairs of a probe are sentences; those of [compare] are groups.
     settings = resolve_config({**options, "pairs": None})
@@ -197,21 +178,19 @@ def prepare(classifier: str | Metric = NAME, **options: Unpack[ProbeOptions]) ->
         "command": "probe",
         "classifier": metric.info.identity(),
         "pairs": {suite.info.name: [suite.info.version, suite.info.digest] for suite in suites},
-        "level": settings.options["level"],
-        "correction": settings.options["correction"],
-        "seed": settings.options["seed"],
+        **{name: settings.options[name] for name in ("level", "correction", "seed")},
     }
-    out = options["out"]
     name = Path(spec.removeprefix(f"{NAME}=").rpartition(":")[2]).name
-    return ProbeJob(
-        settings=settings,
-        spec=spec,
-        metric=metric,
-        suites=suites,
-        prompts=prompts,
-        options=options,
-        identity=identity,
-        folder=Path(out) if out else default_folder("probe", name, identity),
+    folder = Path(options["out"] or default_folder("probe", name, identity))
+    work = Probe(settings, spec, metric, suites, prompts, options)
+    return RunJob(
+        f"probe {work.model}",
+        work.list_plan(folder),
+        identity,
+        folder,
+        fresh=options["fresh"],
+        work=work,
+        formats=("html", "json", "md"),
     )
 
 
@@ -227,14 +206,12 @@ def _suites(pairs: str | Sequence[str] | Suite | None, execution: Execution) -> 
 
 def _suite(name: str, execution: Execution) -> Suite:
     """The pairs of a name: ``builtin``, a registered suite such as ``eec`` or ``eec:PATH``, or a file."""
-    family, _, rest = name.partition(":")
-    registered = {entry.name for entry in registry.list_entries("suites")}
     if name == BUILTIN:
         return registry.create_suite("pairs")
-    if family in registered:
-        return registry.create_suite(family, {"name": rest} if rest else {}, execution)
+    if name.partition(":")[0] in {entry.name for entry in registry.list_entries("suites")}:
+        return registry.create_suite(name, execution=execution)
     if Path(name).suffix or Path(name).exists():
-        return registry.create_suite("pairs", {"name": name})
+        return registry.create_suite(f"pairs:{name}")
     raise InputError(
         f"there are no pairs named {name!r}",
         expected="builtin, eec, bits, crows, or a file (TOML, JSONL, CSV, TSV, Parquet)",

@@ -42,21 +42,20 @@ def card(name: str) -> str:
 
 def _describe(name: str) -> str:
     """The object's own description: its ``info``, or the docstring of what needs arguments."""
-    for kind in registry.KINDS:
-        if all(entry.name != name for entry in registry.list_entries(kind)):
-            continue
-        factory = registry.load_factory(kind, name)
-        described = f"# {name}\n\n{inspect.getdoc(factory) or ''}"
-        if kind == "models" or registry.required_options(factory):
-            return described
-        try:
-            plugin = registry.create_plugin(kind, name, {}, Execution(offline=True))
-        except InputError:
-            return described  # a suite whose data is not on this machine still has a card
-        info = getattr(plugin, "info", None)
-        evidence = format_evidence(name, info) if isinstance(info, MetricInfo) else ""
-        return "\n\n".join(part for part in (_as_markdown(name, info), evidence) if part)
-    return ""
+    entry = next((entry for entry in available() if entry.name == name), None)
+    if entry is None:
+        return ""
+    factory = registry.load_factory(entry.kind, name)
+    described = f"# {name}\n\n{inspect.getdoc(factory) or ''}"
+    if entry.kind == "models" or registry.required_options(factory):
+        return described
+    try:
+        plugin = registry.create_plugin(entry.kind, name, {}, Execution(offline=True))
+    except InputError:
+        return described  # a suite whose data is not on this machine still has a card
+    info = getattr(plugin, "info", None)
+    evidence = format_evidence(name, info) if isinstance(info, MetricInfo) else ""
+    return "\n\n".join(part for part in (_as_markdown(name, info), evidence) if part)
 
 
 def _read_written_card(name: str) -> str:
@@ -75,11 +74,12 @@ def _as_markdown(name: str, info: object) -> str:
     if not is_dataclass(info) or isinstance(info, type):
         return ""
     lines = [f"# {name}", ""]
-    for field, value in asdict(info).items():
-        if field in ("name", "outputs") or value in ("", (), {}, None):
-            continue
-        lines.append(f"- **{field.replace('_', ' ')}**: {_format_field(value)}")
-    for output in asdict(info).get("outputs", ()):
+    fields = asdict(info)
+    outputs = fields.pop("outputs", ())
+    for field, value in fields.items():
+        if field != "name" and value not in ("", (), {}, None):
+            lines.append(f"- **{field.replace('_', ' ')}**: {_format_field(value)}")
+    for output in outputs:
         span = f"{output['low']} to {output['high']}" if output["low"] is not None else "unbounded"
         labels = f"; labels {', '.join(output['labels'])}" if output["labels"] else ""
         lines.append(f"- output `{output['name']}` ({span}): larger means {output['larger_means']}{labels}")

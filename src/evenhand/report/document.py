@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 from markupsafe import Markup
@@ -102,7 +102,6 @@ _SORTS: Final[Mapping[str, str]] = {"num": "number", "": "words", "verdict": "wo
 class Table:
     """A table; plain formats write the heading of a row as its first cell."""
 
-    kind: ClassVar[str] = "table"
     columns: Sequence[Column | str]
     """Columns, or their heads: those of numbers begin with ``#``, those of long texts with ``~``."""
     rows: Sequence[AnyRow]
@@ -195,7 +194,6 @@ class Table:
 class Text:
     """A paragraph."""
 
-    kind: ClassVar[str] = "text"
     text: str
     style: str = "lede"
     """``lede``, ``note``, ``seen``, ``heading`` or a CSS class."""
@@ -206,7 +204,6 @@ class Text:
 class Bullets:
     """A list of sentences."""
 
-    kind: ClassVar[str] = "bullets"
     items: Sequence[str]
     title: str = ""
     style: str = "doubts"
@@ -219,7 +216,6 @@ class Bullets:
 class Chart:
     """A drawing, for the page."""
 
-    kind: ClassVar[str] = "chart"
     drawing: Markup
     label: str = ""
     """For a drawing that scrolls on a narrow screen."""
@@ -230,7 +226,6 @@ class Chart:
 class Legend:
     """How to read colours and marks: a sample and its meaning."""
 
-    kind: ClassVar[str] = "legend"
     entries: Sequence[tuple[Markup, str]]
     label: str = "Colours"
     formats: str = "html"
@@ -256,7 +251,6 @@ class Card:
 class Cards:
     """The findings of the first screen; Markdown writes them as a list."""
 
-    kind: ClassVar[str] = "cards"
     cards: Sequence[Card]
     title: str = ""
     formats: str = "html md"
@@ -276,7 +270,6 @@ class VerdictCount(NamedTuple):
 class Tally:
     """How many findings have each verdict, as a bar and its legend."""
 
-    kind: ClassVar[str] = "tally"
     counts: Sequence[VerdictCount]
     can_filter: bool = False
     """Whether choosing a verdict shows its rows."""
@@ -292,7 +285,6 @@ class Tally:
 class Template:
     """A part that only the page has and a template of the family writes, such as a form."""
 
-    kind: ClassVar[str] = "template"
     name: str
     content: Any = None
     formats: str = "html"

@@ -162,5 +162,6 @@ def _environment(folder: Path) -> jinja2.Environment:
         "count": lambda amount: f"{amount:,}",
         "tied": keep_together,
         "defined": define_words,
+        "kind": lambda block: type(block).__name__,
     }
     return environment

@@ -12,7 +12,6 @@ from evenhand.report.document import Report
 
 FORMAT = 1
 """The version of the layout of ``report.json``."""
-Rows = list[dict[str, Json]]
 BAR_KEY = ("suite", "model", "axis", "group", "metric", "output")
 """The columns that name a group's number, a bar of a chart."""
 GAP_KEY = ("suite", "model", "axis", "group", "baseline", "metric", "output")
@@ -36,7 +35,7 @@ def null_non_finite(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.when(reals.is_finite()).then(reals).otherwise(None))
 
 
-def to_rows(table: pl.DataFrame) -> Rows:
+def to_rows(table: pl.DataFrame) -> list[dict[str, Json]]:
     """The table as a list of objects."""
     return null_non_finite(table).to_dicts()
 

@@ -95,7 +95,11 @@ def format_report(run: Run, name: str) -> str:
 
 def summarise_run(run: Run) -> RenderableType:
     """The verdict of a run and its most important tables, for the terminal."""
-    return to_terminal(build_report(run))
+    report = build_report(run)
+    parts: list[RenderableType] = [_line(line, style="bold") for line in report.verdicts]
+    shown = report.select_sections("terminal")
+    parts += [part for section, blocks in shown for block in blocks for part in _print(block, section.title)]
+    return Group(*parts)
 
 
 def _module(run: Run) -> str:
@@ -133,22 +137,13 @@ def _write_markdown(block: Block, level: str) -> Iterator[str]:
             yield f"{hidden:,} more are on the page of the report."
     elif isinstance(block, Table):
         heads, rows, hidden = block.lines("md")
-        yield markdown_table([_head(column.head) for column in heads], rows)
+        # The first letter is small unless its word is an abbreviation.
+        words = [column.head for column in heads]
+        yield markdown_table(
+            [word if word[1:2].isupper() else word[:1].lower() + word[1:] for word in words], rows
+        )
         if hidden:
             yield f"{hidden:,} more rows are in `{block.source}.parquet`."
-
-
-def _head(words: str) -> str:
-    """The head of a column: its first letter is small unless its word is an abbreviation."""
-    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
-
-
-def to_terminal(report: Report) -> RenderableType:
-    """The verdicts, and what the report has for a terminal."""
-    parts: list[RenderableType] = [_line(line, style="bold") for line in report.verdicts]
-    shown = report.select_sections("terminal")
-    parts += [part for section, blocks in shown for block in blocks for part in _print(block, section.title)]
-    return Group(*parts)
 
 
 def _print(block: Block, title: str) -> Iterator[RenderableType]:

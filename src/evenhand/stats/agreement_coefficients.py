@@ -25,7 +25,14 @@ from evenhand.stats._arrays import (
     encode_clusters,
     weighted_counts,
 )
-from evenhand.stats.bootstrap import Resampling, ResamplingOptions, ratio_of_sums
+from evenhand.stats.bootstrap import (
+    PERCENTILE,
+    Resampling,
+    ResamplingOptions,
+    percentile_estimate,
+    ratio_of_sums,
+    resample_clusters,
+)
 from evenhand.stats.label_scales import RatingCodes
 from evenhand.stats.quantiles import t_two_sided
 from evenhand.stats.results import NO_VARIATION
@@ -94,15 +101,20 @@ def spearman(
     codes = encode_clusters(clusters, first.size)
     (_, of_x), (_, of_y) = (np.unique(values, return_inverse=True) for values in (first, second))
 
-    def correlation(at: Ints) -> float | None:
+    def correlation(at: Ints) -> float:
         # A row drawn twice has weight two: rows are sorted once, not for every resample.
         weights = np.bincount(at, minlength=first.size).astype(np.float64)
         ranks_x, ranks_y = _weighted_ranks(of_x, weights), _weighted_ranks(of_y, weights)
         spread = float(weights @ ranks_x**2) * float(weights @ ranks_y**2)
-        return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else None
+        return float(weights @ (ranks_x * ranks_y)) / spread**0.5 if spread > 0 else math.nan
 
-    reason = NO_VARIATION if first.size > 1 else "fewer than two values"
-    return Resampling(**how).estimate_rows(correlation, codes, name="Spearman's rho", reason=reason)
+    n, n_clusters, resampling = first.size, np.unique(codes).size, Resampling(**how)
+    reason, method = NO_VARIATION if n > 1 else "fewer than two values", f"Spearman's rho, {PERCENTILE}"
+    missing = Estimate(None, None, None, resampling.level, method, n, 0, n_clusters, reason)
+    resamples = resample_clusters(codes, rng=resampling.rng, resamples=resampling.resamples)
+    draws = np.array([correlation(rows) for rows in resamples] if n_clusters > 1 else [])
+    value = correlation(np.arange(n)) if n else None
+    return percentile_estimate(value, draws, missing, resamples=resampling.resamples)
 
 
 def rank_correlation(

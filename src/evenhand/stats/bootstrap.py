@@ -115,29 +115,6 @@ class Resampling:
     resamples: int = 2_000
     level: float = 0.95
 
-    def estimate_rows(
-        self,
-        statistic: Callable[[Ints], float | None],
-        clusters: npt.ArrayLike,
-        *,
-        name: str,
-        reason: str = NO_VALUES,
-    ) -> Estimate:
-        """Any statistic of rows, with a percentile interval over resampled clusters.
-
-        ``statistic`` takes row positions and returns the number, or None where those rows have none. The
-        percentiles are widened for few clusters (Hesterberg 2015). A distance is never negative and its
-        resamples lie above it: its interval shows precision and does not test "no distance".
-        """
-        codes = encode_clusters(clusters, np.asarray(clusters).size)
-        value, n_clusters = statistic(np.arange(codes.size)) if codes.size else None, np.unique(codes).size
-        resamples = resample_clusters(codes, rng=self.rng, resamples=self.resamples)
-        drawn = [] if n_clusters < 2 else map(statistic, resamples)
-        draws = np.array([number for number in drawn if number is not None])
-        method = f"{name}, {PERCENTILE}"
-        missing = Estimate(None, None, None, self.level, method, codes.size, 0, n_clusters, reason)
-        return percentile_estimate(value, draws, missing, resamples=self.resamples)
-
     def estimate_items(
         self,
         rows: Floats,

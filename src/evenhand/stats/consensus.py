@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand.core.errors import InputError
 from evenhand.core.records import Estimate
-from evenhand.stats._arrays import Floats, RandomSource
+from evenhand.stats._arrays import Floats, RandomSource, weighted_counts
 from evenhand.stats.bootstrap import PERCENTILE, percentile_estimate
 from evenhand.stats.label_scales import RatingCodes
 
@@ -162,13 +162,10 @@ def _maximise(
     """The label frequencies and each annotator's confusion matrix, given the labels' probabilities."""
     people, labels = len(ratings.annotators), len(ratings.labels)
     weighted = posteriors * weights[:, None]
-    cells = ratings.of_annotator * labels + ratings.of_label
-    counts = np.stack(
-        [
-            np.bincount(cells, weights=weighted[ratings.of_item, true], minlength=people * labels)
-            for true in range(labels)
-        ]
-    ).reshape(labels, people, labels)
+    given = ratings.of_annotator * labels + ratings.of_label
+    cells = given[:, None] + np.arange(labels) * people * labels
+    counts = weighted_counts(cells.ravel(), weighted[ratings.of_item].ravel(), people * labels**2)
+    counts = counts.reshape(labels, people, labels)
     confusion = counts.transpose(1, 0, 2) + smoothing
     total = confusion.sum(axis=2, keepdims=True)
     # Without smoothing, a label that an annotator never encountered gives no information on them.

@@ -35,13 +35,6 @@ _UNBOUNDED = 50.0
 """Half width of a log ratio above which it is uninformative: a factor of 10^21 either way."""
 
 
-class Interval(NamedTuple):
-    """The two ends of an interval."""
-
-    low: Floats
-    high: Floats
-
-
 def wilson(successes: int, n: int, *, level: float = 0.95, n_null: int = 0) -> Estimate:
     """A share with Wilson's score interval, for independent rows.
 
@@ -158,8 +151,8 @@ def share_estimates(cells: CellMoments, level: float, *, n_null: int = 0) -> lis
         share, size = cells.shares[..., 0], np.where(cells.shares % 1 == 0, cells.kish, known)[..., 0]
         df = np.broadcast_to(1 / cells.sizes[..., 0] ** 2 / cells.design[..., 0, 0], share.shape)
         plain, own = (t_quantiles((1 + level) / 2, known) for known in (df, cells.own_df(df)[..., 0]))
-        lows = wilson_interval(share, size, np.where(share <= 0.5, own, plain)).low
-        highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain)).high
+        lows, _ = wilson_interval(share, size, np.where(share <= 0.5, own, plain))
+        _, highs = wilson_interval(share, size, np.where(share >= 0.5, own, plain))
     columns = (share, lows, highs, cells.sizes[..., 0].astype(int), cells.clusters[..., 0])
     estimates = []
     for row in zip(*(np.atleast_1d(one).tolist() for one in columns), strict=True):
@@ -171,14 +164,14 @@ def share_estimates(cells: CellMoments, level: float, *, n_null: int = 0) -> lis
     return estimates
 
 
-def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats) -> Interval:
-    """Wilson's intervals for shares of ``n`` (effective) observations at the quantile ``z``."""
+def wilson_interval(share: float | Floats, n: float | Floats, z: float | Floats) -> tuple[Floats, Floats]:
+    """The ends of Wilson's intervals for shares of ``n`` (effective) observations at the quantile ``z``."""
     spread = z * z / n
     centre = (share + spread / 2) / (1 + spread)
     half = np.sqrt(spread * share * (1 - share) + spread * spread / 4) / (1 + spread)
     # Rounding must not push the ends past the share itself, as it would at 0 and 1.
     low, high = np.maximum(centre - half, 0), np.minimum(centre + half, 1)
-    return Interval(np.minimum(low, share), np.maximum(high, share))
+    return np.minimum(low, share), np.maximum(high, share)
 
 
 def effective_sizes(shares: Floats, rows: Floats, kish: Floats, variances: Floats) -> Floats:
@@ -220,30 +213,16 @@ class NewcombeIntervals(NamedTuple):
     own: Floats | None = None
     """Degrees of freedom of each share's own variance, at most ``df``; None means ``df``."""
 
-    @classmethod
-    def of(cls, cells: CellMoments, weights: Floats) -> NewcombeIntervals:
-        """The contrasts of the shares of cells."""
-        _, variance, df = cells.contrast(weights)
-        independent = (weights**2 * cells.variances).sum(axis=-1)
-        return cls(
-            shares=cells.shares,
-            sizes=effective_sizes(cells.shares, cells.sizes, cells.kish, cells.variances),
-            weights=weights,
-            shared=np.where(independent > 0, variance / independent, 1.0),
-            df=df,
-            own=cells.own_df(df),
-        )
-
     @property
     def estimate(self) -> Floats:
         """The weighted sums."""
         total = (self.weights * self.shares).sum(axis=-1)
         return np.where(np.abs(total) > _ROUNDING, total, 0.0)
 
-    def interval(self, z: float | Floats) -> Interval:
+    def interval(self, z: float | Floats) -> tuple[Floats, Floats]:
         """The intervals at the quantile ``z`` of the design's reference distribution."""
         low, high = (self._reach(np.asarray(z), np.array(side)) for side in (1.0, -1.0))
-        return Interval(self.estimate - low, self.estimate + high)
+        return self.estimate - low, self.estimate + high
 
     def touching_quantile(self) -> Floats:
         """The quantiles at which the intervals touch 0, by bisection: their reach grows with the quantile."""
@@ -262,8 +241,8 @@ class NewcombeIntervals(NamedTuple):
         """Distance from the sums to the lower ends of the intervals at ``z``; upper where ``side`` is -1."""
         weights = side[..., None] * self.weights
         # An added share lowers the sum by its lower end, a subtracted share by its upper end.
-        ends = wilson_interval(self.shares, self.sizes, self._own_quantile(z[..., None], weights > 0))
-        pulls = weights * (self.shares - np.where(weights > 0, ends.low, ends.high))
+        low, high = wilson_interval(self.shares, self.sizes, self._own_quantile(z[..., None], weights > 0))
+        pulls = weights * (self.shares - np.where(weights > 0, low, high))
         reach: Floats = np.sqrt(self.shared * (pulls * pulls).sum(axis=-1))
         return reach
 

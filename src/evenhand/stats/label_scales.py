@@ -55,10 +55,8 @@ POLARITY: Final = LabelScale(
         **dict.fromkeys(("nonsense", "other")),
     },
     {
-        "opposing sides": "opposing",
-        "mixed (opposing sides)": "opposing",
-        "no impact": "neutral",
-        "neither": "neutral",
+        **dict.fromkeys(("opposing sides", "mixed (opposing sides)"), "opposing"),
+        **dict.fromkeys(("no impact", "neither"), "neutral"),
     },
 )
 GENDER: Final = LabelScale("gender", {"male": -1.0, "neutral": 0.0, "female": 1.0})

@@ -87,24 +87,6 @@ class TestResult:
     null_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Permutation:
-    """A p-value from exchanging group labels."""
-
-    estimate: float | None
-    """Mean of the group minus mean of the others."""
-    p: float | None
-    """Two-sided. Never below 1 / (arrangements + 1) unless exact."""
-    arrangements: int
-    """Number of label arrangements evaluated."""
-    is_exact: bool
-    """True if every possible arrangement was evaluated."""
-    n: int
-    n_clusters: int
-    method: str
-    null_reason: str | None = None
-
-
 class PointEstimate(NamedTuple):
     """A number without an interval (an effect size, a distance), or the reason why it is missing."""
 

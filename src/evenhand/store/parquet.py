@@ -26,8 +26,7 @@ from evenhand.core.regular_files import open_regular
 _MOST_FOOTER: Final = 1 << 26
 """Maximum bytes of a footer; parsing it takes twenty times as much memory."""
 _MOST_HEADER: Final = 1 << 28
-_FIRST_LOOK: Final = 1 << 16
-"""Bytes that hold the header of nearly every page."""
+"""The same for the header of a page: some writers store the whole minimum and maximum text in it."""
 _DEEPEST: Final = 40
 _MOST_PAGE: Final = 1 << 31
 """Maximum bytes of an uncompressed page; pages usually have about a mebibyte."""
@@ -36,6 +35,8 @@ _RATIO: Final = 100_000
 
 _FIXED_SIZE, _REPEATED = 7, 2
 """The physical type with a fixed size per value, and the repetition type of a repeated field."""
+
+_ENDS_EARLY: Final = "its headers end early"
 
 Fields = Mapping[int, object]
 
@@ -57,33 +58,26 @@ def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path | str) -> None:
     (rows.sink_parquet if isinstance(rows, pl.LazyFrame) else rows.write_parquet)(Path(path).absolute())
 
 
-class Page(NamedTuple):
-    """A page of a column."""
-
-    values: int
-    size: int
-    """Uncompressed size in bytes."""
-
-
 @dataclass(slots=True)
 class ParquetColumn:
     """What the headers report about a column."""
 
     is_nested: bool = False
     """Whether it holds lists or structs; their fields are counted together."""
-    pages: list[Page] = field(default_factory=list)
+    pages: list[tuple[int, int]] = field(default_factory=list)
+    """The number of values on each page, and its uncompressed size in bytes."""
     dictionaries: int = 0
     """Uncompressed size of its dictionaries in bytes: each text that rows share is stored once."""
 
     @property
     def values(self) -> int:
         """The number of values on all pages, including nulls."""
-        return sum(page.values for page in self.pages)
+        return sum(values for values, _ in self.pages)
 
     @property
     def size(self) -> int:
         """Uncompressed size of all pages in bytes."""
-        return self.dictionaries + sum(page.size for page in self.pages)
+        return self.dictionaries + sum(size for _, size in self.pages)
 
 
 class ParquetHeaders(NamedTuple):
@@ -91,10 +85,6 @@ class ParquetHeaders(NamedTuple):
 
     rows: int
     columns: dict[str, ParquetColumn]
-
-
-class _EndsEarlyError(ValueError):
-    """More bytes are needed than the buffer holds."""
 
 
 def check_parquet(path: Path | str) -> ParquetHeaders:
@@ -107,8 +97,7 @@ def check_parquet(path: Path | str) -> ParquetHeaders:
             raise ValueError("it does not end with the Parquet magic number")
         if length > min(size - 12, _MOST_FOOTER):
             raise ValueError(f"its footer claims {length:,} bytes")
-        file.seek(size - 8 - length)
-        footer = _Compact(file.read(length)).struct()
+        footer = _Compact(file, size - 8 - length, length).struct()
         columns: dict[str, ParquetColumn] = {}
         leaves = list(_leaves(_list(footer.get(2)), columns))
         stored = 0
@@ -128,24 +117,20 @@ def _leaves(elements: list[object], columns: dict[str, ParquetColumn]) -> Iterat
     Each comes with the name of its top-level column, which is added to ``columns``, and the bytes per value,
     or 0 if sizes vary.
     """
-    column, remaining = "", list[int]()
+    column, pending = "", 0
     for element in elements[1:]:
         fields = _fields(element)
         children = _number(fields, 5)
-        if remaining:
-            remaining[-1] -= 1
-        else:
+        if not pending:
+            pending = 1
             name = fields.get(4)
             column = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
             if column in columns:
                 raise ValueError(f"two columns are named {column[:40]!r}")
             columns[column] = ParquetColumn(is_nested=bool(children) or fields.get(3) == _REPEATED)
-        if children:
-            remaining.append(children)
-        else:
+        pending += children - 1
+        if not children:
             yield column, _number(fields, 2) if fields.get(1) == _FIXED_SIZE else 0
-        while remaining and remaining[-1] == 0:
-            remaining.pop()
 
 
 def _read_chunk(
@@ -161,32 +146,18 @@ def _read_chunk(
         raise ValueError(f"a column has {values:,} values for {rows:,} rows")
     place, remaining = start, values
     while remaining > 0:
-        page, length = _header(file, place, start + stored - place)
+        page = _Compact(file, place, min(start + stored - place, _MOST_HEADER)).struct()
         packed, unpacked = _number(page, 3), _number(page, 2)
-        place += length + packed
+        place = file.tell() + packed
         if place > start + stored or unpacked > _MOST_PAGE:
             raise ValueError(f"a page of {packed:,} bytes does not fit into its column")
         if count := _values(page, unpacked):
-            column.pages.append(Page(count, max(unpacked, count * width)))
+            column.pages.append((count, max(unpacked, count * width)))
         else:
             column.dictionaries += unpacked
         remaining -= count
     if remaining:
         raise ValueError("the pages of a column do not hold as many values as the column")
-
-
-def _header(file: BinaryIO, place: int, room: int) -> tuple[Fields, int]:
-    """The header of a page and its length; some writers store the whole minimum and maximum text in it."""
-    look = _FIRST_LOOK
-    while True:
-        file.seek(place)
-        reader = _Compact(file.read(min(look, room)))
-        try:
-            return reader.struct(), reader.at
-        except _EndsEarlyError:
-            if look >= min(room, _MOST_HEADER):
-                raise
-            look *= 4
 
 
 def _values(page: Fields, unpacked: int) -> int:
@@ -225,10 +196,11 @@ def _list(value: object) -> list[object]:
 
 
 class _Compact:
-    """A parser for Thrift's compact protocol, as far as headers need it."""
+    """A parser for Thrift's compact protocol, as far as headers need it; reads at most ``room`` bytes."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self.at, self._depth = data, 0, 0
+    def __init__(self, file: BinaryIO, place: int, room: int) -> None:
+        file.seek(place)
+        self._file, self._room, self._depth = file, room, 0
 
     def struct(self) -> Fields:
         """The fields of a struct, by number."""
@@ -267,7 +239,8 @@ class _Compact:
 
     def _items(self, count: int, *kinds: int) -> list[object]:
         """The values of a list, or the alternating keys and values of a map."""
-        self._require(count)
+        if count > self._room:
+            raise ValueError(_ENDS_EARLY)
         self._depth += 1
         # Inside a list a boolean is a separate byte, like a number of kind 3.
         read = [3 if kind in (1, 2) else kind for kind in kinds]
@@ -289,13 +262,11 @@ class _Compact:
         return value | byte << shift
 
     def _bytes(self, size: int) -> bytes:
-        self._require(size)
-        self.at += size
-        return self._data[self.at - size : self.at]
+        data = self._file.read(size) if size <= self._room else b""
+        if len(data) < size:
+            raise ValueError(_ENDS_EARLY)
+        self._room -= size
+        return data
 
     def _byte(self) -> int:
         return self._bytes(1)[0]
-
-    def _require(self, size: int) -> None:
-        if size > len(self._data) - self.at:
-            raise _EndsEarlyError("its headers end early")

@@ -47,12 +47,8 @@ def read_table(path: Path, columns: Mapping[str, str | None] | None = None) -> p
     """The rows of a file, with every column as text: numbers as written, NaN and empty cells as null.
 
     Lists and objects become JSON text. Bytes that are not UTF-8 become U+FFFD, which later stages exclude
-    with a reason.
-
-    Args:
-        path: The file.
-        columns: The columns to read, by the option that names each; a missing one is an error. Of a Parquet
-            file no other column is read. Default: all columns.
+    with a reason. ``columns`` are those to read, by the option that names each; a missing one is an error. Of
+    a Parquet file no other column is read.
     """
     if not path.is_file():
         raise InputError(
@@ -171,7 +167,8 @@ def text_table(rows: Iterable[Mapping[str, str | None]], path: Path) -> pl.DataF
                 expected="rows that share their fields",
                 fix="leave out the fields that differ from row to row",
             )
-        _require_cells(path, height * len(columns), len(columns))
+        if (amount := height * len(columns)) > _MOST_CELLS:
+            _require_limits(path, (amount, _MOST_CELLS, f"{amount:,} cells in {len(columns):,} columns"))
     for cells in columns.values():
         cells.extend([None] * (height - len(cells)))
     # A name may contain a lone surrogate, as a text may.
@@ -210,8 +207,9 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
         width = read(io.BytesIO(content), n_rows=0).width
         # A row may be shorter than the header: its missing cells take memory too.
         if width > _WIDEST or width * (content.count(b"\n") + 1) > _MOST_CELLS:
-            rows = read(io.BytesIO(content), columns=[0]).height
-            _require_cells(path, rows * width, width)
+            cells = width * read(io.BytesIO(content), columns=[0]).height
+            words = f"{cells:,} cells in {width:,} columns"
+            _require_limits(path, (width, _WIDEST, f"{width:,} columns"), (cells, _MOST_CELLS, words))
         return read(io.BytesIO(content))
     except pl.exceptions.NoDataError:
         return pl.DataFrame()
@@ -239,8 +237,7 @@ def load_parquet(path: Path, columns: Mapping[str, str | None] | None = None) ->
         table = read_parquet(path, names)
         # Up to here, texts that rows share are in memory only once.
         size = sum(text_size(column) for column in table.iter_columns())
-    if size > _LARGEST:
-        raise _too_large(path, f"{size >> 20:,} MiB of text")
+    _require_limits(path, (size, _LARGEST, f"{size >> 20:,} MiB of text"))
     return table
 
 
@@ -249,31 +246,25 @@ def _require_room(path: Path, headers: ParquetHeaders, names: Sequence[str]) -> 
     requested = [headers.columns[name] for name in names]
     cells = sum(column.values * (_PART_OF_LIST if column.is_nested else 1) for column in requested)
     size = sum(column.size for column in requested)
-    for amount, limit, words in (
+    _require_limits(
+        path,
         (headers.rows, _MOST_ROWS, f"{headers.rows:,} rows"),
         (len(headers.columns), _WIDEST, f"{len(headers.columns):,} columns"),
         (cells, _MOST_CELLS, f"{cells:,} cells in {len(names):,} columns"),
         (size, _LARGEST, f"{size >> 20:,} MiB"),
-    ):
-        if amount > limit:
-            raise _too_large(path, words)
-
-
-def _require_cells(path: Path, cells: int, columns: int) -> None:
-    """Raise an error if a table has more columns or cells (nulls included) than are read into memory."""
-    if columns > _WIDEST:
-        raise _too_large(path, f"{columns:,} columns")
-    if cells > _MOST_CELLS:
-        raise _too_large(path, f"{cells:,} cells in {columns:,} columns")
-
-
-def _too_large(path: Path, size: str) -> InputError:
-    return InputError(
-        f"{path} holds {size}, too much to read into memory",
-        expected=f"at most {_MOST_ROWS:,} rows, {_WIDEST:,} columns, {_MOST_CELLS:,} cells (a value inside a "
-        f"list counts as {_PART_OF_LIST}) and {_LARGEST >> 30} GiB of text",
-        fix="split the file, or leave out the columns and lists that are not needed",
     )
+
+
+def _require_limits(path: Path, *limits: tuple[int, int, str]) -> None:
+    """Raise an error for the first amount above its limit; the words say what the file holds."""
+    for amount, limit, words in limits:
+        if amount > limit:
+            raise InputError(
+                f"{path} holds {words}, too much to read into memory",
+                expected=f"at most {_MOST_ROWS:,} rows, {_WIDEST:,} columns, {_MOST_CELLS:,} cells (a value "
+                f"inside a list counts as {_PART_OF_LIST}) and {_LARGEST >> 30} GiB of text",
+                fix="split the file, or leave out the columns and lists that are not needed",
+            )
 
 
 @contextmanager

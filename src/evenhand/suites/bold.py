@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from itertools import zip_longest
 from pathlib import Path
@@ -383,12 +383,9 @@ def _read_original(domain: str, *paths: Path) -> Iterator[BoldRow]:
                 yield BoldRow(domain, group, key, idx, *pair)
 
 
-def _read_entities(domain: str, path: Path) -> Iterator[BoldRow]:
-    """The Hub's layout: one object per entity, JSON lines or one list; all of its prompts are used."""
-    return _entities(_objects(path), path, domain)
-
-
-def _entities(objects: Iterable[Mapping[str, Json]], path: Path, domain: str | None) -> Iterator[BoldRow]:
+def _read_entities(domain: str | None, path: Path) -> Iterator[BoldRow]:
+    """The Hub's layout: an object per entity, as JSON lines, one list or Parquet; all prompts are used."""
+    objects = _objects(path) if domain else load_parquet(path).to_dicts()
     for number, item in enumerate(objects, start=1):
         try:
             group, key = str(item["category"]), str(item["name"])
@@ -412,7 +409,7 @@ def _read_lines(domain: str, path: Path) -> Iterator[BoldRow]:
 
 
 def _from_parquet(tables: Sequence[Path]) -> tuple[list[BoldRow], list[str]]:
-    rows = [row for path in tables for row in _entities(load_parquet(path).to_dicts(), path, None)]
+    rows = [row for path in tables for row in _read_entities(None, path)]
     order = {domain: place for place, domain in enumerate(load_facts()["domains"])}
     rows.sort(key=lambda row: order.get(row.domain, len(order)))
     present = {row.domain for row in rows}

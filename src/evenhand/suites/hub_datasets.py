@@ -65,12 +65,6 @@ class PromptColumns:
     mentions: str | None = None
     strata: tuple[str, ...] = ()
 
-    def list_columns(self) -> dict[str, str]:
-        """Every column, by the option that names it."""
-        single = {key: column for key in _SINGLE if (column := getattr(self, key))}
-        groups = {f"group.{axis}": column for axis, column in self.groups.items()}
-        return single | groups | {f"stratum {column}": column for column in self.strata}
-
 
 class DatasetName(NamedTuple):
     """The parts of the name of a dataset."""
@@ -135,23 +129,19 @@ def _refuse(problem: str) -> NoReturn:
     )
 
 
-class SplitFiles(NamedTuple):
-    """The files that hold the rows of one split."""
-
-    paths: tuple[Path, ...]
-    version: str
-    """The commit on the Hub, or the digest of local files."""
+SplitFiles = tuple[tuple[Path, ...], str]
+"""The files that hold the rows of one split; their commit on the Hub, or the digest of local files."""
 
 
 def find_files(name: DatasetName, execution: Execution) -> SplitFiles:
     """The files of a split, downloaded from the Hub first if they are not local."""
     path = user_path(name.place)
     if path.is_file():
-        return SplitFiles((path,), file_digest(path))
+        return (path,), file_digest(path)
     if path.is_dir():
         paths = _find_local(path, name)
         parts: list[Json] = [[file.relative_to(path).as_posix(), file_digest(file)] for file in paths]
-        return SplitFiles(paths, digest(parts))
+        return paths, digest(parts)
     if name.place.startswith((".", "/", "~")) or name.place.count("/") != 1:
         raise InputError(f"{name.place} is not there", expected=ACCEPTED, fix="check the path")
     return _from_hub(name, execution)
@@ -298,7 +288,7 @@ def _download_files(name: DatasetName) -> SplitFiles:
     card = _read_card(Path(download(allow_patterns=[_README])))
     chosen = choose_files([one.rfilename for one in info.siblings or ()], card, name)
     folder = Path(download(allow_patterns=[glob.escape(file) for file in chosen]))
-    return SplitFiles(tuple(folder / file for file in chosen), folder.name)
+    return tuple(folder / file for file in chosen), folder.name
 
 
 def _find_cached(name: DatasetName) -> SplitFiles:
@@ -308,7 +298,7 @@ def _find_cached(name: DatasetName) -> SplitFiles:
     options: Any = {"local_files_only": True, "allow_patterns": ["no/such/file"]}
     revision = name.revision or None
     folder = Path(snapshot_download(name.place, repo_type="dataset", revision=revision, **options))
-    return SplitFiles(_find_local(folder, name), folder.name)
+    return _find_local(folder, name), folder.name
 
 
 class HubSuite:
@@ -326,19 +316,19 @@ class HubSuite:
 
     def __init__(self, *, name: str, execution: Execution | None = None) -> None:
         self._name = parse_dataset_name(name)
-        files = find_files(self._name, execution or Execution())
-        rows = _rows(files.paths)
+        paths, version = find_files(self._name, execution or Execution())
+        rows = _rows(paths)
         self._prompts, notes = _prompts(self._name, rows)
         columns = self._name.columns
-        _check_baselines(columns, self._prompts)
+        _check_groups(columns, self._prompts, self._name.place)
         self.info = SuiteInfo(
             name=self._name.title(),
-            version=files.version,
-            summary=f"prompts of the dataset {self._name.place}, revision {files.version}",
+            version=version,
+            summary=f"prompts of the dataset {self._name.place}, revision {version}",
             baselines={axis: columns.baselines.get(axis, REST) for axis in columns.groups},
             metrics=METRICS,
             cluster=columns.cluster or columns.template or "row",
-            digest=digest([files.version, {key: part for key, part in asdict(columns).items() if part}]),
+            digest=digest([version, {key: part for key, part in asdict(columns).items() if part}]),
             notes=notes,
             strata=columns.strata,
         )
@@ -439,7 +429,9 @@ def _parse_json(value: str | None) -> Json:
 
 
 def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> None:
-    for option, column in columns.list_columns().items():
+    named = {key: column for key in _SINGLE if (column := getattr(columns, key))}
+    named |= {f"group.{axis}": column for axis, column in columns.groups.items()}
+    for option, column in (named | {f"stratum {column}": column for column in columns.strata}).items():
         if not any(_field(row, column) for row in table.iter_rows(named=True)):
             exists = column in table.columns or column.partition(".")[0] in table.columns
             raise InputError(
@@ -447,20 +439,20 @@ def _check_columns(columns: PromptColumns, table: pl.DataFrame, place: str) -> N
                 expected=", ".join(filter(None, table.columns)) or "a table whose columns have names",
                 fix="name one of these columns, or a field of one as COLUMN.FIELD",
             )
+
+
+def _check_groups(columns: PromptColumns, prompts: Sequence[Prompt], place: str) -> None:
+    if not prompts:
+        raise InputError("no row has a prompt", expected="at least one prompt", fix=f"check {ACCEPTED}")
     for axis, column in columns.groups.items():
-        for name in RESERVED_GROUPS & {_field(row, column) for row in table.iter_rows(named=True)}:
+        names = {group.name for prompt in prompts for group in prompt.groups if group.axis == axis}
+        for name in RESERVED_GROUPS & names:
             raise InputError(
                 f"column {column!r} of {place} has a group named {name!r}, a reserved name",
                 expected="any other name",
                 fix=f"rename that group, or leave the axis {axis} out",
             )
-
-
-def _check_baselines(columns: PromptColumns, prompts: Sequence[Prompt]) -> None:
-    if not prompts:
-        raise InputError("no row has a prompt", expected="at least one prompt", fix=f"check {ACCEPTED}")
-    for axis, baseline in columns.baselines.items():
-        names = {group.name for prompt in prompts for group in prompt.groups if group.axis == axis}
+        baseline = columns.baselines.get(axis, REST)
         if baseline not in names | RESERVED_GROUPS:
             raise InputError(
                 f"the baseline {baseline!r} of axis {axis!r} has no prompts",

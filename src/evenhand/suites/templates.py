@@ -5,25 +5,27 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from io import StringIO
-from itertools import product
+from itertools import chain, product
 from math import prod
+from operator import or_
 from pathlib import Path
 from string import Formatter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import Field
 
 from evenhand.core.digests import file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import RESERVED_GROUPS, Group, Mask, Mention, Prompt, SuiteInfo
-from evenhand.core.regular_files import read_text
-from evenhand.core.toml import FORMAT, StrictModel, describe_misfit, parse_toml
+from evenhand.core.toml import StrictModel, read_model
 
 MOST_PROMPTS: Final = 1_000_000
 """Maximum prompts of a file: more is a mistake in the slots, and would fill the memory unnoticed."""
 Misfit: TypeAlias = tuple[str, str]
 """A problem, and what is expected instead."""
+_FIX: Final = "fix the file; `evenhand show templates` shows the format"
 _HEADER: Final = ("kind", "axis", "name", "value")
 _KINDS: Final = "baseline, group, mask, slot, template, with"
 
@@ -207,14 +209,8 @@ def read_templates(path: Path) -> TemplateFile:
     """The checked contents of a template file; raises an error that names the first problem."""
     if path.suffix.lower() not in (".toml", ".csv"):
         raise _error(path, f"the ending {path.suffix!r} is not known", "a file ending in .toml or .csv")
-    try:
-        text = read_text(path, encoding="utf-8-sig")
-        contents = parse_toml(text) if path.suffix.lower() == ".toml" else _read_csv(text, path)
-        file = TemplateFile.model_validate(contents)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise _error(path, describe_misfit(error), FORMAT) from error
+    parse = partial(_read_csv, path=path) if path.suffix.lower() == ".csv" else None
+    file = read_model(path, TemplateFile, fix=_FIX, parse=parse)
     # A template without an id gets its number as id.
     templates = tuple(
         template if template.id else template.model_copy(update={"id": str(number)})
@@ -227,8 +223,7 @@ def read_templates(path: Path) -> TemplateFile:
 
 
 def _error(path: Path, problem: str, accepted: str) -> InputError:
-    fix = "fix the file; `evenhand show templates` shows the format"
-    return InputError(f"{path.name}: {problem}", expected=accepted, fix=fix)
+    return InputError(f"{path.name}: {problem}", expected=accepted, fix=_FIX)
 
 
 def _read_csv(text: str, path: Path) -> Mapping[str, object]:
@@ -322,33 +317,28 @@ class TemplateSuite:
         values = [f"{slot}={value}" for slot, value in fills.items()]
         choices = (_list_choices(name, forms, template) for name, forms in self._file.axes.items())
         for chosen in product(*(choice for choice in choices if choice)):
-            words = {**fills, **{slot: word for one in chosen for slot, word in one.fills.items()}}
+            groups, filled, mentions = zip(*chosen, strict=True)
+            words = reduce(or_, filled, fills)
             yield Prompt.create(
                 self.info.name,
                 template.text.format(**words),
-                groups=tuple(one.group for one in chosen),
+                groups=groups,
                 cluster=template.id,
                 template_id="/".join((template.id, *values)),
-                mentions=tuple(mention for one in chosen for mention in one.mentions),
+                mentions=tuple(chain.from_iterable(mentions)),
                 fills=words,
             )
 
 
-class _Choice(NamedTuple):
-    """One way in which an axis can fill a template."""
-
-    group: Group
-    fills: dict[str, str]
-    mentions: tuple[Mention, ...]
-
-
-def _list_choices(name: str, forms: AxisForms, template: PromptTemplate) -> list[_Choice]:
-    """Every group of an axis with each of its words; empty where the template does not use the axis."""
+def _list_choices(
+    name: str, forms: AxisForms, template: PromptTemplate
+) -> list[tuple[Group, dict[str, str], tuple[Mention, ...]]]:
+    """Every group of an axis with what each of its words fills and masks; empty if the axis is not used."""
     used = set(template.slots())
     if not used & {name, *forms.agreeing()}:
         return []
     return [
-        _Choice(
+        (
             Group(name, group.name),
             {**group.agreeing, name: word},
             (Mention(word, mask=forms.mask),) if name in used else (),

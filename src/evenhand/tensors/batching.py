@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -143,6 +143,15 @@ def halve_rows(rows: int) -> int:
     return rows // 2
 
 
+class Placed(Protocol):
+    """Anything on a device."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device."""
+        ...
+
+
 class RowLimits:
     """How many rows a sampling loop processes at once: the requested number, or what fits in memory."""
 
@@ -150,14 +159,10 @@ class RowLimits:
     FIRST: ClassVar[int]
     """Rows on a CPU, where more are no faster, and the first number tried on an accelerator."""
     LARGEST: ClassVar[int]
+    engine: Placed
     batch: int | None
     rows_by_length: dict[int, int]
     """Row length to the number of rows that fit."""
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the rows."""
-        raise NotImplementedError
 
     @property
     def rows(self) -> int:
@@ -167,12 +172,12 @@ class RowLimits:
     @property
     def can_grow(self) -> bool:
         """Whether rows can be increased to what fits; on a CPU more are no faster."""
-        return self.batch is None and self.device.type != "cpu"
+        return self.batch is None and self.engine.device.type != "cpu"
 
     @property
     def at_once(self) -> int:
         """How many texts to request together to fill the rows: any number on a CPU, which needs few."""
-        return 1 if self.device.type == "cpu" else self.batch or self.LARGEST
+        return 1 if self.engine.device.type == "cpu" else self.batch or self.LARGEST
 
     def find_rows(self, length: int, wanted: int, fits: Callable[[int], bool]) -> int:
         """The rows of that length to process: as requested, else as many as fit, at most ``wanted``."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from evenhand.core.errors import InputError
 
+_log = logging.getLogger(__name__)
 DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -65,14 +66,6 @@ def select_dtype(name: str, device: torch.device, *, stored: str = "float32") ->
             raise InputError(f"dtype {name!r} on a CPU", expected="float32", fix="use dtype auto")
         return torch.float32
     return DTYPES.get(stored, torch.float32) if name == "auto" else DTYPES[name]
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """The name of a dtype, as stored in cache keys."""
-    return str(dtype).removeprefix("torch.")
-
-
-_log = logging.getLogger(__name__)
 
 
 @cache

@@ -69,7 +69,7 @@ def answer_study(
     that they are equally frequent; attention checks are answered correctly.
     """
     require_library("sqlalchemy", "an annotation study")
-    from evenhand.annotate.database import Database, SubmittedAnswer, save_answers
+    from evenhand.annotate.database import Database, SubmittedAnswer
 
     answered = study.task.question(question)
     codes = list(labels or answered.codes)
@@ -79,5 +79,5 @@ def answer_study(
     with Database(study, database) as db:
         for name in accuracies:
             mine = [SubmittedAnswer(row.item, question, row.label) for row in given if row.annotator == name]
-            save_answers(db, name, mine, mark=f"synthetic {seed} {name}")
+            db.save_answers(name, mine, mark=f"synthetic {seed} {name}")
     return truth

@@ -83,7 +83,11 @@ def train_ngram_model(texts: Iterable[Sequence[str]], *, order: int = ORDER) -> 
     """The model of texts, each a list of pieces."""
     if order < 2:
         raise InputError(f"an n-gram model of order {order}", expected="2 or more", fix="use order 5")
-    raw = _count_ngrams(texts, order)
+    raw: list[Counter[Gram]] = [Counter() for _ in range(order)]
+    for text in texts:
+        row = (BEGIN, *text, END)
+        for n, table in enumerate(raw, start=1):
+            table.update(row[at : at + n] for at in range(len(row) - n + 1))
     if not raw[0]:
         raise InputError("there is no text to train an n-gram model on", expected="at least one text")
     counts = [_continuation_counts(raw, n) for n in range(1, order)] + [raw[order - 1]]
@@ -146,15 +150,6 @@ def _add_line(line: str, order: int, numbers: dict[Gram, float], weights: dict[G
     numbers[gram] = number
     if left != 0.0:
         weights[gram] = left
-
-
-def _count_ngrams(texts: Iterable[Sequence[str]], order: int) -> list[Counter[Gram]]:
-    raw: list[Counter[Gram]] = [Counter() for _ in range(order)]
-    for text in texts:
-        row = (BEGIN, *text, END)
-        for n, table in enumerate(raw, start=1):
-            table.update(row[at : at + n] for at in range(len(row) - n + 1))
-    return raw
 
 
 def _continuation_counts(raw: Sequence[Counter[Gram]], n: int) -> Counter[Gram]:

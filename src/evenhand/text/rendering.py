@@ -34,12 +34,12 @@ def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None 
     """
     if not mentions:
         return Text(text)
-    finder, masks = _prepare_search(tuple(mentions))
+    finder = _prepare_search(tuple(mentions))
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
     done = length = 0
     for term in finder.find(text):
-        before, mask = text[done : term.start], token or masks[term.rank]
+        before, mask = text[done : term.start], token or finder.terms[term.rank].mask
         start = length + len(before)
         length = start + len(mask)
         pieces += (before, mask)
@@ -50,12 +50,11 @@ def mask_mentions(text: str, mentions: Sequence[Mention], *, token: Mask | None 
 
 # Texts of one prompt share their mentions; BOLD has 7,133 entities with several texts each, in order.
 @lru_cache(maxsize=512)
-def _prepare_search(mentions: tuple[Mention, ...]) -> tuple[TermSearcher, list[Mask]]:
-    """What finds the mentions, and the mask of each of its terms."""
+def _prepare_search(mentions: tuple[Mention, ...]) -> TermSearcher:
+    """What finds the mentions."""
     wanted = dict.fromkeys(mention for mention in mentions if mention.text.strip())
     # A longer term is tried before a shorter one that it contains.
-    ordered = sorted(wanted, key=lambda mention: (-len(mention.text), mention.text))
-    return TermSearcher(ordered), [mention.mask for mention in ordered]
+    return TermSearcher(sorted(wanted, key=lambda mention: (-len(mention.text), mention.text)))
 
 
 MaskOption = Literal["none", "paper"]
@@ -125,18 +124,18 @@ class TermSearcher:
     """
 
     def __init__(self, terms: Sequence[Mention]) -> None:
-        self._terms = tuple(terms)
+        self.terms = tuple(terms)
         self._ranks: dict[str, list[int]] = {}
         self._sizes: list[int] = []
         lengths: dict[str, set[int]] = {}
-        for rank, term in enumerate(self._terms):
+        for rank, term in enumerate(self.terms):
             folded = " ".join(term.text.split()).translate(_FOLD)
             self._ranks.setdefault(folded, []).append(rank)
             lengths.setdefault(folded[0], set()).add(len(folded))
             self._sizes.append(len(folded))
         self._lengths = {first: tuple(sorted(sizes)) for first, sizes in lengths.items()}
         firsts = "".join(map(re.escape, lengths))
-        before = _OUTSIDE_WORD if all(term.whole_word for term in self._terms) else ""
+        before = _OUTSIDE_WORD if all(term.whole_word for term in self.terms) else ""
         self._starts = re.compile(f"{before}[{firsts}]" if lengths else "(?!)")
         self._spellings: dict[int, re.Pattern[str]] = {}
 
@@ -169,7 +168,7 @@ class TermSearcher:
 
     def _fits(self, rank: int, text: str, start: int, end: int) -> bool:
         """Whether a candidate is a match: folding is coarser than ignoring case beyond ASCII."""
-        term = self._terms[rank]
+        term = self.terms[rank]
         if term.whole_word and (
             (start > 0 and _WORD.match(text, start - 1) is not None) or _WORD.match(text, end) is not None
         ):

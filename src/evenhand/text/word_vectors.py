@@ -160,12 +160,11 @@ def _read_rows(file: _Stream) -> tuple[list[str], Matrix]:
     is_binary = header is not None and _is_binary(file)
     file.seek(len(first) if header else 0)
     words, matrix = _read_binary(file, header) if header and is_binary else _read_text(file, header)
-    if header and len(words) < header[0]:
-        came = f"the header says {header[0]} words, the file ends after {len(words)}"
-        raise _DamagedError(came, "a whole file")
-    if header and len(words) > header[0]:
-        came = f"the header says {header[0]} words, {len(words)} or more follow"
-        raise _DamagedError(came, "a header that fits")
+    if header and len(words) != header[0]:
+        is_cut = len(words) < header[0]
+        came = f"the file ends after {len(words)}" if is_cut else f"{len(words)} or more follow"
+        accepted = "a whole file" if is_cut else "a header that fits"
+        raise _DamagedError(f"the header says {header[0]} words, {came}", accepted)
     broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(broken):
         where = f"the first that of {words[broken[0]]!r} (row {broken[0] + 1})"

@@ -82,7 +82,9 @@ def split_openings(articles: Sequence[LabelledArticle], *, seed: int) -> dict[st
     size = min(map(len, sides))
     cuts = np.round(np.cumsum(list(SHARES.values()))[:-1] * size).astype(int)
     parts: dict[str, list[ArticleOpening]] = {part: [] for part in SHARES}
-    names = _press_names(articles)
+    sources = {article.source for article in articles}
+    short_names = {re.split(r" - |\(|\.com", source)[0].strip() for source in sources}
+    names = frozenset(name for name in sources | short_names if len(name) > 2)
     for side in sides:
         chosen = [side[at] for at in rng.permutation(len(side))[:size]]
         for part, rows in zip(SHARES, np.split(np.arange(size), cuts), strict=True):
@@ -133,12 +135,6 @@ def comparison_table(scores: Sequence[ClassifierScore]) -> str:
 def _any_of(names: frozenset[str]) -> re.Pattern[str]:
     longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)" if names else r"(?!)", re.IGNORECASE)
-
-
-def _press_names(articles: Sequence[LabelledArticle]) -> frozenset[str]:
-    sources = {article.source for article in articles}
-    short_names = {re.split(r" - |\(|\.com", source)[0].strip() for source in sources}
-    return frozenset(name for name in sources | short_names if len(name) > 2)
 
 
 def read_openings(path: Path) -> list[ArticleOpening]:

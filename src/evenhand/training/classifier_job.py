@@ -17,28 +17,17 @@ from numpy.typing import NDArray
 from evenhand.core.digests import Json, file_digest
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
+from evenhand.core.registry import require_library
 from evenhand.stats.intervals import clustered_proportion
 from evenhand.store.atomic_writes import storage_errors, write_text
 from evenhand.store.table_files import spreadsheet_csv
 from evenhand.suites.regard import RegardSuite
 from evenhand.text.data_splits import SHARE
-from evenhand.training.job_folder import (
-    CHECKPOINT,
-    PREDICTIONS_FILE,
-    TextPrediction,
-    TrainingFolder,
-    describe_files,
-    format_accuracy,
-    markdown_table,
-    read_predictions,
-    score_command,
-    write_classifier_card,
-    write_predictions_csv,
-)
-from evenhand.training.labelled_table import LabelledExamples, LabelledPart
+from evenhand.training import job_folder
+from evenhand.training.labelled_table import LabelledExamples
 from evenhand.training.linear_text import ANALYSERS, CUT, LinearText, judge_sentiment
-from evenhand.training.options import EpochLosses, FineTuningConfig
-from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling, roc_auc
+from evenhand.training.options import LSTM_RECIPE, EpochLosses, FineTuningConfig
+from evenhand.training.test_measures import HeldOutResult, roc_auc
 
 BUILTIN: Final = "builtin"
 LINEAR: Final = "linear"
@@ -47,6 +36,10 @@ OVER_WORDS: Final = ("fasttext", "attention", "small-transformer")
 """Networks over the words of the training texts, besides the LSTM."""
 ENSEMBLE: Final = "ensemble"
 MEMBERS: Final = 3
+UNTRAINED: Final = (LINEAR, *ANALYSERS)
+"""Baselines without a network; only the first of them learns anything."""
+RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
+"""Learning rates for the small embedded networks; other backbones use 2e-5, usual for BERT's size."""
 _VOTERS: Final = "builtin:masked"
 """The backbone of an ensemble's three copies by default."""
 
@@ -78,56 +71,50 @@ class ClassifierFit:
     each: bool = False
     """Whether every label is binary on its own."""
 
-    def run(
-        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
-    ) -> FittedClassifier:
+    def run(self, examples: LabelledExamples, folder: Path, progress: Progress) -> FittedClassifier:
         """The fitted classifier, stored in the folder; resumes from a checkpoint if there is one."""
         if self.backbone in ANALYSERS:
             return FittedClassifier(partial(judge_sentiment, self.backbone, self.labels), {})
         if self.backbone == LINEAR and not self.each:
             with progress.step("training", None), storage_errors(folder):
-                linear = LinearText.fit(train.texts, train.numbers, self.labels)
+                linear = LinearText.fit(examples.train.texts, examples.train.numbers, self.labels)
                 linear.save(folder)
             return FittedClassifier(linear.probabilities, {})
         fit = self._vote if backbone_kind(self.backbone) == ENSEMBLE else self._tune
-        return fit(train, held_out, folder, progress)
+        return fit(examples, folder, progress)
 
     def steps(self, texts: int) -> int:
         """The total number of steps of all networks."""
         networks = MEMBERS if backbone_kind(self.backbone) == ENSEMBLE else 1
         return -(-texts // self.recipe.batch) * self.recipe.epochs * networks
 
-    def _tune(
-        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
-    ) -> FittedClassifier:
+    def _tune(self, examples: LabelledExamples, folder: Path, progress: Progress) -> FittedClassifier:
+        from torch import Tensor
+
         from evenhand.tensors.devices import select_device
         from evenhand.training.backbones import open_backbone
         from evenhand.training.finetuning import EncodedTexts, FineTuner
 
-        backbone = open_backbone(self, train.texts)
-        coded = [EncodedTexts(backbone.encode(part.texts), part.truth) for part in (train, held_out)]
+        parts = (examples.train, examples.unseen["dev"])
+        backbone = open_backbone(self, examples.train.texts)
+        coded = [EncodedTexts(backbone.encode(part.texts), part.truth) for part in parts]
         device = select_device(self.device)
         tuning = FineTuner(backbone.network, self.recipe, padding=backbone.padding, device=device)
         started = time.monotonic()
-        with progress.step("training", self.steps(len(train.texts))) as advance, storage_errors(folder):
-            history = tuning.run(*coded, checkpoint=folder / CHECKPOINT, on_step=advance)
+        with progress.step("training", self.steps(len(coded[0].rows))) as advance, storage_errors(folder):
+            history = tuning.run(*coded, checkpoint=folder / job_folder.CHECKPOINT, on_step=advance)
             backbone.save(folder)
         settings = {
             "weights at the start": backbone.revision,
             "tokens read": str(backbone.longest),
             "time": f"{time.monotonic() - started:,.0f} s on {device.type}, since it was last started",
         }
+        activate = Tensor.sigmoid if self.each else partial(Tensor.softmax, dim=-1)
+        return FittedClassifier(
+            lambda texts: activate(tuning.logits(backbone.encode(texts))).numpy(), settings, tuple(history)
+        )
 
-        def probabilities(texts: Sequence[str]) -> Probabilities:
-            logits = tuning.logits(backbone.encode(texts))
-            shares: Probabilities = (logits.sigmoid() if self.each else logits.softmax(-1)).numpy()
-            return shares
-
-        return FittedClassifier(probabilities, settings, tuple(history))
-
-    def _vote(
-        self, train: LabelledPart, held_out: LabelledPart, folder: Path, progress: Progress
-    ) -> FittedClassifier:
+    def _vote(self, examples: LabelledExamples, folder: Path, progress: Progress) -> FittedClassifier:
         from evenhand.classifiers.hub_classifier import save_ensemble, vote_shares
 
         fits = {}
@@ -136,9 +123,9 @@ class ClassifierFit:
             own.mkdir(exist_ok=True)
             # Seeds far apart, so that the members of one run are not members of the next.
             recipe = replace(self.recipe, seed=self.recipe.seed + 1000 * (number + 1))
-            fits[own] = replace(self, backbone=backbone, recipe=recipe).run(train, held_out, own, progress)
+            fits[own] = replace(self, backbone=backbone, recipe=recipe).run(examples, own, progress)
         for own in fits:
-            (own / CHECKPOINT).unlink(missing_ok=True)
+            (own / job_folder.CHECKPOINT).unlink(missing_ok=True)
         save_ensemble(folder, members=[own.name for own in fits], labels=self.labels)
         starts = [fit.settings.get("weights at the start", "") for fit in fits.values()]
         return FittedClassifier(
@@ -152,7 +139,7 @@ def backbone_kind(backbone: str) -> str:
     if backbone in OVER_WORDS:
         return backbone
     first = backbone.partition(":")[0]
-    return first if first in (LINEAR, LSTM, ENSEMBLE, *ANALYSERS) else "transformer"
+    return first if first in (LSTM, ENSEMBLE, *UNTRAINED) else "transformer"
 
 
 def ensemble_members(backbone: str) -> tuple[str, ...]:
@@ -171,6 +158,25 @@ def ensemble_members(backbone: str) -> tuple[str, ...]:
             fix="for example ensemble:builtin:masked or ensemble:lstm+lstm:embedded+builtin:masked",
         )
     return members
+
+
+def default_recipe(backbone: str) -> FineTuningConfig:
+    """The default recipe of the backbone's kind."""
+    if backbone_kind(backbone) in (LSTM, *OVER_WORDS):
+        return LSTM_RECIPE
+    rated = ensemble_members(backbone)[0] if backbone_kind(backbone) == ENSEMBLE else backbone
+    return FineTuningConfig(rate=RATES.get(rated, FineTuningConfig().rate))
+
+
+def check_backbone(backbone: str) -> None:
+    """Import the backbone's libraries; raises an error that names the missing extra."""
+    kind = backbone_kind(backbone)
+    if kind == ENSEMBLE:
+        ensemble_members(backbone)
+    needs: dict[str, tuple[str, ...]] = {LINEAR: (), "vader": (), "textblob": ("textblob",)}
+    needs |= dict.fromkeys((LSTM, *OVER_WORDS), ("torch",))
+    for library in needs.get(kind, ("torch", "tokenizers", "transformers")):
+        require_library(library)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +209,7 @@ class ClassifierTraining:
             from evenhand.training.backbones import vectors_identity
 
             identity["vectors"] = vectors_identity(self.fit.backbone.partition(":")[2])
-        if self._is_trained():
+        if self.fit.backbone not in UNTRAINED:
             identity |= {**asdict(self.fit.recipe), "max_length": self.fit.longest}
         return identity
 
@@ -213,25 +219,29 @@ class ClassifierTraining:
         unseen = {part: f"{len(data.texts):,}" for part, data in examples.unseen.items()}
         further = f", {unseen['test']} for testing" if "test" in unseen else ""
         what = "a binary label for each of" if examples.each else "labels"
-        how = f", {self._recipe()}: {self.fit.steps(count):,} steps" if self._is_trained() else ""
+        how = (
+            f", {self._recipe()}: {self.fit.steps(count):,} steps"
+            if self.fit.backbone not in UNTRAINED
+            else ""
+        )
         return (
             f"texts    {count:,} for training, {unseen['dev']} held out{further}; {what} "
             f"{', '.join(examples.labels)}",
             f"backbone {self.fit.backbone}{how}",
-            *(f"note     {note}" for note in (*examples.notes, *_note_ceiling(self._ceilings()))),
+            *(f"note     {note}" for note in examples.notes),
         )
 
-    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: job_folder.TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store and measure; returns the measures by name."""
         examples, held_out = self.examples, self.examples.unseen["dev"]
-        fitted = self.fit.run(examples.train, held_out, folder.path, progress)
+        fitted = self.fit.run(examples, folder.path, progress)
         answers = {part: fitted.probabilities(data.texts) for part, data in examples.unseen.items()}
         outcomes = {part: examples.judge(part, shares) for part, shares in answers.items()}
-        measures = outcomes["dev"].measures() | self._ceilings()
+        measures = {**outcomes["dev"].measures(), **examples.ceilings}
         areas, yardstick = self._areas(answers["dev"]), None
         measures |= {f"auc_{label}": area for label, area in areas.items() if not math.isnan(area)}
         if not examples.each:
-            write_text(folder.path / PREDICTIONS_FILE, self._predictions(answers))
+            write_text(folder.path / job_folder.PREDICTIONS_FILE, self._predictions(answers))
             if self.fit.backbone != LINEAR:
                 with progress.step("yardstick", None):
                     linear = LinearText.fit(examples.train.texts, examples.train.numbers, examples.labels)
@@ -239,7 +249,7 @@ class ClassifierTraining:
                 measures["linear_accuracy"] = yardstick.measures()["accuracy"]
         if "test" in outcomes:
             measures |= {f"test_{name}": value for name, value in outcomes["test"].measures().items()}
-        card = write_classifier_card(
+        card = job_folder.write_classifier_card(
             title=f"Classifier `{self.task}`{', several labels' if examples.each else ''}",
             settings=self._settings() | dict(fitted.settings),
             held_out=outcomes["dev"],
@@ -255,11 +265,11 @@ class ClassifierTraining:
         """The predictions of every unseen part, as CSV."""
         labels = self.examples.labels
         rows = (
-            (TextPrediction(part, text, labels[truth], labels[int(row.argmax())]), row)
+            (job_folder.TextPrediction(part, text, labels[truth], labels[int(row.argmax())]), row)
             for part, data in self.examples.unseen.items()
             for text, truth, row in zip(data.texts, data.truth.tolist(), answers[part], strict=True)
         )
-        return write_predictions_csv(labels, rows)
+        return job_folder.write_predictions_csv(labels, rows)
 
     def _areas(self, shares: Probabilities) -> dict[str, float]:
         """The area under the curve of each of several labels; NaN if all held-out texts have it, or none."""
@@ -280,9 +290,10 @@ class ClassifierTraining:
                 "The embedded encoder was itself trained on the datasets named on its card: texts of "
                 "those are not unseen, in either part of the split."
             )
-        notes += _note_ceiling(self._ceilings())
         if test is not None:
-            notes.append(f"On the {test.n} additional test texts: {format_accuracy(*test.accuracy)}.")
+            notes.append(
+                f"On the {test.n} additional test texts: {job_folder.format_accuracy(*test.accuracy)}."
+            )
         if areas:
             notes.append("A text counts as *any* if one label has 0.5 or more.")
         counts = self.examples.unseen["dev"].counts(len(self.examples.labels))
@@ -290,16 +301,6 @@ class ClassifierTraining:
             shown = "undefined" if math.isnan(area) else f"{area:.3f}"
             notes.append(f"{label}: area under the curve {shown}, {count} held-out texts have it.")
         return notes
-
-    def _ceilings(self) -> dict[str, float]:
-        """The maximum possible accuracy of each part in which some texts have several exclusive labels."""
-        if self.examples.each:
-            return {}
-        tops = {
-            f"{part}_ceiling".removeprefix("dev_"): accuracy_ceiling(data.texts, data.truth.tolist())
-            for part, data in self.examples.unseen.items()
-        }
-        return {name: top for name, top in tops.items() if top < 1}
 
     def _settings(self) -> dict[str, object]:
         labels, parts = self.examples.labels, (self.examples.train, self.examples.unseen["dev"])
@@ -311,16 +312,13 @@ class ClassifierTraining:
             f"{SHARE:.0%} of each label, seed {self.fit.recipe.seed}; near-identical texts stay on one side"
         )
         return {
-            "data": describe_files(self.data),
-            **({"test data": describe_files(self.valid)} if self.valid else {}),
+            "data": job_folder.describe_files(self.data),
+            **({"test data": job_folder.describe_files(self.valid)} if self.valid else {}),
             "texts (training + held out)": ", ".join(counts),
             "held out": f"from {self.valid.name}" if self.valid else division,
             "backbone": self.fit.backbone,
-            **({"training": self._recipe()} if self._is_trained() else {}),
+            **({"training": self._recipe()} if self.fit.backbone not in UNTRAINED else {}),
         }
-
-    def _is_trained(self) -> bool:
-        return self.fit.backbone not in (LINEAR, *ANALYSERS)
 
     def _recipe(self) -> str:
         recipe = self.fit.recipe
@@ -333,15 +331,6 @@ class ClassifierTraining:
         )
 
 
-def _note_ceiling(ceilings: Mapping[str, float]) -> list[str]:
-    if "ceiling" not in ceilings:
-        return []
-    return [
-        "Some held-out texts have several labels: no classifier with one answer per text can be "
-        f"correct on more than {ceilings['ceiling']:.3f} of them."
-    ]
-
-
 def _use(task: str, folder: Path, backbone: str) -> str:
     if backbone in ANALYSERS:
         return (
@@ -349,7 +338,7 @@ def _use(task: str, folder: Path, backbone: str) -> str:
             f"{CUT:g}."
         )
     if backbone != LINEAR:
-        return score_command(f"{task}={folder}")
+        return job_folder.score_command(f"{task}={folder}")
     return (
         "A baseline for other backbones, not a metric. From Python: "
         "`evenhand.training.linear_text.LinearText.load(folder).probabilities(texts)`."
@@ -403,16 +392,16 @@ class SeedAverageTraining:
         first = self.job.fit.recipe.seed
         return (*self.job.lines(), f"runs     {self.runs}, seeds {first} to {first + self.runs - 1}")
 
-    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: job_folder.TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train every run in its own folder; finished runs are not repeated."""
         fit, paths = self.job.fit, []
         for seed in range(fit.recipe.seed, fit.recipe.seed + self.runs):
             job = replace(self.job, fit=replace(fit, recipe=replace(fit.recipe, seed=seed)))
             paths.append(folder.path / f"seed-{seed}")
-            with TrainingFolder(paths[-1], identity=job.identity()) as own:
+            with job_folder.TrainingFolder(paths[-1], identity=job.identity(), fresh=folder.fresh) as own:
                 if own.measures is None:
                     job.run(own, progress)
-        predictions = [read_predictions(path / PREDICTIONS_FILE) for path in paths]
+        predictions = [job_folder.read_predictions(path / job_folder.PREDICTIONS_FILE) for path in paths]
         # The bias context that a masked text begins with; other tasks have none.
         find_context = RegardSuite().find_context if self.job.task == "regard" else lambda text: ""
         averages = average_accuracies(predictions, find_context)
@@ -422,24 +411,17 @@ class SeedAverageTraining:
         return folder.finish(measures, card=self._card(averages, paths[0]), accuracy=rows)
 
     def _card(self, averages: Sequence[AverageAccuracy], first: Path) -> str:
-        task = self.job.task
-        rows = [
-            (
-                row.part,
-                row.context,
-                str(row.texts),
-                format_accuracy(row.accuracy, row.low, row.high, decimals=2),
-                "-" if row.sd_over_runs is None else f"{row.sd_over_runs:.3f}",
-            )
-            for row in averages
-        ]
+        task, rows = self.job.task, []
+        header = ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs")
+        for row in averages:
+            share = job_folder.format_accuracy(row.accuracy, row.low, row.high, decimals=2)
+            spread = "-" if row.sd_over_runs is None else f"{row.sd_over_runs:.3f}"
+            rows.append((row.part, row.context, str(row.texts), share, spread))
         parts = [
             f"# Classifier `{task}`, {self.runs} runs",
             "\n".join(f"- {line}" for line in self.lines()),
             "## Accuracy",
-            markdown_table(
-                ("part", "context", "texts", "mean over runs (95 % interval)", "sd over runs"), *rows
-            ),
+            job_folder.markdown_table(header, *rows),
             "The interval is over texts, counting all runs of a text as one observation.",
             "## Use",
             "Each run has its own folder and card. The first: `--metrics "
@@ -449,7 +431,7 @@ class SeedAverageTraining:
 
 
 def average_accuracies(
-    runs: Sequence[Sequence[TextPrediction]], context_of: Callable[[str], str]
+    runs: Sequence[Sequence[job_folder.TextPrediction]], context_of: Callable[[str], str]
 ) -> list[AverageAccuracy]:
     """Accuracy by part and context, from the predictions of every run, with texts in the same order."""
     right = np.array([[row.label == row.said for row in rows] for rows in runs])

@@ -34,17 +34,9 @@ from evenhand.store.atomic_writes import replace_file, storage_errors
 from evenhand.tensors.devices import single_thread
 from evenhand.text.hard_debiasing import load_gender_words
 from evenhand.text.word_vectors import WordVectors, save_vectors, unit_rows, word_form
+from evenhand.training import job_folder
 from evenhand.training.corpus_text import split_documents
 from evenhand.training.finetuning import write_whole
-from evenhand.training.job_folder import (
-    CHECKPOINT,
-    TrainingFolder,
-    describe_files,
-    describe_settings,
-    markdown_table,
-    score_command,
-    write_card,
-)
 
 Ids = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -99,21 +91,13 @@ class SkipGramBatch(NamedTuple):
 
 
 def run_epoch(
-    ids: Ids,
-    counts: Counts,
-    words: Matrix,
-    contexts: Matrix,
-    *,
-    settings: SkipGramConfig,
-    seed: int,
-    done: float,
-    share: float,
+    ids: Ids, counts: Counts, words: Matrix, contexts: Matrix, *, recipe: WordVectorConfig, epoch: int
 ) -> None:
     """Update ``words`` and ``contexts``, the vectors and output vectors, in one pass over the text.
 
-    ``ids`` are word numbers, with negative ones between documents; ``done`` is the share of the whole
-    training that is completed, ``share`` that of this pass.
+    ``ids`` are word numbers, with negative ones between documents.
     """
+    settings, seed, done = recipe.settings, recipe.seed * 1000 + epoch, epoch / recipe.epochs
     rng = np.random.default_rng(seed)
     number, document = subsample(ids, keep_shares(counts, settings.common), rng)
     tables = torch.from_numpy(words), torch.from_numpy(contexts)
@@ -129,7 +113,7 @@ def run_epoch(
             center, where = near[at : at + stretches].long(), part[at : at + stretches]
             weights = reach * (where[:, :, None] == where[:, None, :])
             drawn = np.searchsorted(edges, rng.random((len(center), SHARED_NEGATIVES)))
-            rate = highest * max(1 - done - share * (at / windows), 1e-4)
+            rate = highest * max(1 - done - 1 / recipe.epochs * (at / windows), 1e-4)
             step = SkipGramBatch(center, weights, torch.from_numpy(drawn))
             update_vectors(*tables, step, rate=rate, negatives=settings.negatives)
 
@@ -231,7 +215,7 @@ def train_word_vectors(paths: Sequence[Path], out: Path, *, recipe: WordVectorCo
         raise InputError("no word is frequent enough in the texts", expected=expected)
     ids = encode_texts(_texts(paths), vocabulary.words)
     _LOG.info("%d words, %d running words", len(vocabulary.words), int((ids >= 0).sum()))
-    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / CHECKPOINT)
+    matrix = fit_word_vectors(ids, vocabulary.counts, recipe, checkpoint=out / job_folder.CHECKPOINT)
     path = out / VECTORS
     with replace_file(path) as part:
         save_vectors(vocabulary.words, matrix, part)
@@ -285,9 +269,8 @@ def fit_word_vectors(
         words, first = ((draws - 0.5) / recipe.width).astype(np.float32), 0
         contexts = np.zeros_like(words)
     for epoch in range(first, recipe.epochs):
-        start, seed = time.monotonic(), recipe.seed * 1000 + epoch
-        schedule = {"done": epoch / recipe.epochs, "share": 1 / recipe.epochs}
-        run_epoch(ids, counts, words, contexts, settings=recipe.settings, seed=seed, **schedule)
+        start = time.monotonic()
+        run_epoch(ids, counts, words, contexts, recipe=recipe, epoch=epoch)
         if checkpoint:
             state = {"words": words, "contexts": contexts, "epochs": np.array([epoch + 1])}
             write_whole(checkpoint, {name: torch.from_numpy(values) for name, values in state.items()})
@@ -321,7 +304,7 @@ class WordVectorTraining:
         vectors = f"vectors at most {recipe.words:,} words x {recipe.width}, {recipe.epochs} epochs"
         return (f"texts   {names}", vectors)
 
-    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: job_folder.TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, write the vectors and evaluate them on our own questions."""
         try:
             with progress.step("word vectors", None), storage_errors(folder.path):
@@ -334,16 +317,17 @@ class WordVectorTraining:
         notes = ["The questions are few and easy: they show that training worked, but not how well."]
         if missing := [word for word in ("she", "he") if word not in vectors.index]:
             notes.insert(0, f"No vector for {' and '.join(missing)}: gender_polarity cannot use these.")
-        card = write_card(
+        settings = job_folder.describe_settings(asdict(self.recipe))
+        card = job_folder.write_card(
             title="Word vectors",
             settings={
-                "data": describe_files(*self.data),
-                "training": f"skip-gram with negative sampling; {describe_settings(asdict(self.recipe))}",
+                "data": job_folder.describe_files(*self.data),
+                "training": f"skip-gram with negative sampling; {settings}",
                 "words": f"{len(vectors.words):,} x {vectors.matrix.shape[1]}",
             },
-            results=[markdown_table(("question", "result"), *rows)],
+            results=[job_folder.markdown_table(("question", "result"), *rows)],
             notes=notes,
-            use=score_command(f"gender_polarity={folder.path / VECTORS}"),
+            use=job_folder.score_command(f"gender_polarity={folder.path / VECTORS}"),
         )
         return folder.finish(measures, card=card)
 

@@ -151,12 +151,8 @@ def contrast_words(articles: Sequence[LabelledArticle], *, limits: WordLimits | 
     bags = [Counter(word for word in words if word not in left_out) for words in without_phrases(articles)]
     names = [(outlet(article.source), article.conservative) for article in articles]
     shares, weights = _outlet_weights(names, bags, cap=limits.outlet_cap)
-    sides: list[SideWords] = []
-    for conservative in (False, True):
-        conservative_bags = (bag for (_, side), bag in zip(names, bags, strict=True) if side is conservative)
-        counts = Counter(word for bag in conservative_bags for word in bag)
-        sides.append(_choose_words(counts, shares, weights, limits, conservative=conservative))
-    return IdeologyWords(*sides)
+    counts = Counter((word, side) for (_, side), bag in zip(names, bags, strict=True) for word in bag)
+    return _choose_words(counts, shares, weights, limits)
 
 
 def without_phrases(articles: Sequence[LabelledArticle]) -> list[list[str]]:
@@ -216,39 +212,36 @@ def _outlet_weights(
 
 
 def _choose_words(
-    counts: Mapping[str, int],
+    counts: Mapping[tuple[str, bool], int],
     shares: Mapping[_Outlet, float],
     weights: Mapping[str, Mapping[_Outlet, float]],
     limits: WordLimits,
-    *,
-    conservative: bool,
-) -> SideWords:
-    """The words of a side that meet the criteria, strongest first; ``counts`` are articles."""
-    words = []
-    for word, articles in counts.items():
-        by_outlet = weights.get(word, {})
-        outlet_values = [value for (_, side), value in by_outlet.items() if side is conservative]
-        if articles < limits.articles or len(outlet_values) < limits.outlets:
+) -> IdeologyWords:
+    """The words of both sides that meet the criteria; ``counts`` are articles of a side with a word."""
+    sides: tuple[list[tuple[str, float]], ...] = ([], [])
+    for word, by_outlet in weights.items():
+        means = [sum(value for (_, s), value in by_outlet.items() if s is side) for side in (False, True)]
+        # A word can stand for the side with the larger mean alone.
+        side = means[True] > means[False]
+        outlet_values = [value for (_, s), value in by_outlet.items() if s is side]
+        if counts.get((word, side), 0) < limits.articles or len(outlet_values) < limits.outlets:
             continue
-        means = {
-            side: sum(value for (_, s), value in by_outlet.items() if s is side) for side in (False, True)
-        }
-        contrast = means[conservative] - means[not conservative]
+        contrast = means[side] - means[not side]
         # The standard error of the contrast, with outlets as clusters.
         squares = sum(
             (by_outlet.get(name, 0.0) - share * means[name[1]]) ** 2 for name, share in shares.items()
         )
         is_steady = contrast > max(0.0, limits.steadiness * math.sqrt(squares))
         if is_steady and max(outlet_values) / sum(outlet_values) <= limits.one_outlet:
-            words.append((word, contrast))
-    words.sort(key=lambda chosen: (-chosen[1], chosen[0]))
-    if len(words) < limits.words:
+            sides[side].append((word, contrast))
+    if fewest := [len(words) for words in sides if len(words) < limits.words]:
         raise InputError(
-            f"a side has only {len(words)} distinctive words",
+            f"a side has only {fewest[0]} distinctive words",
             expected=f"{limits.words} words, each in {limits.articles} articles of {limits.outlets} outlets",
             fix="add articles, or reduce the number of words",
         )
-    return tuple(words[: limits.words])
+    order = (sorted(words, key=lambda chosen: (-chosen[1], chosen[0])) for words in sides)
+    return IdeologyWords(*(tuple(words[: limits.words]) for words in order))
 
 
 def main(argv: list[str] | None = None) -> None:

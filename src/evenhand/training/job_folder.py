@@ -35,7 +35,7 @@ class TrainingFolder(ExitStack):
 
     def __init__(self, path: Path, *, identity: Mapping[str, Json], fresh: bool = False) -> None:
         super().__init__()
-        self.path, self.checkpoint = path, path / CHECKPOINT
+        self.path, self.checkpoint, self.fresh = path, path / CHECKPOINT, fresh
         self._identity = cast("dict[str, Json]", json.loads(json.dumps(identity)))
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
@@ -93,8 +93,8 @@ class TrainingFolder(ExitStack):
     def _empty(self) -> None:
         # The record first, so that no training whose weights are gone is marked as finished.
         self._write({"identity": self._identity})
-        # Files only: training creates no folders, so a folder was put here by someone else.
-        for entry in self.path.iterdir():
+        # Of folders, only what a killed ensemble would resume from: others may be somebody else's.
+        for entry in (*self.path.iterdir(), *self.path.glob(f"member-*/{CHECKPOINT}")):
             if entry.is_file() and entry.name not in (LOCK, HOLDER, RECORD):
                 entry.unlink()
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from evenhand.store.cache import cache_folder
 from evenhand.store.table_files import read_lines, read_table, spreadsheet_csv, unguard_table
 from evenhand.text.data_splits import divide_texts, find_near_duplicates
 from evenhand.training.options import TASKS, ClassificationTask, TrainOptions
-from evenhand.training.test_measures import HeldOutResult
+from evenhand.training.test_measures import HeldOutResult, accuracy_ceiling
 
 LEAST: Final = 20
 """Minimum number of texts: fewer are too few to train and measure on."""
@@ -73,6 +74,8 @@ class LabelledExamples(NamedTuple):
     labels: tuple[str, ...]
     """The labels that occur, in the task's order."""
     notes: tuple[str, ...]
+    ceilings: Mapping[str, float] = MappingProxyType({})
+    """The maximum possible accuracy of each unseen part in which some texts have several exclusive labels."""
     each: bool = False
     """Whether labels can occur together."""
 
@@ -152,56 +155,60 @@ MASK: Final = "XYZ"
 
 
 def read_examples(
-    data: Path,
-    task: ClassificationTask,
-    *,
-    valid: Path | None,
-    test: Path | None = None,
-    text: str,
-    label: str,
-    seed: int,
+    data: Path, task: ClassificationTask, text: str, label: str, others: Mapping[str, Path | None], seed: int
 ) -> LabelledExamples:
-    """The examples of a table: split by seed, or with ``valid`` held out; ``test`` is a third table."""
+    """The examples of a table, with other tables as ``dev`` and ``test``; without ``dev``, split by seed."""
     read = partial(read_labelled_texts, task=task, text=text, label=label)
     source = read(data)
     check_enough(source, data)
     notes = [f"{count} rows left out: {reason}" for reason, count in source.skipped.items()]
     train, unseen = source, dict[str, LabelledTexts]()
-    if valid is None:
+    if others["dev"] is None:
         train, unseen["dev"] = map(source.select, divide_texts(source.texts, source.labels, seed=seed))
-    for part, path, what in (("dev", valid, "held-out"), ("test", test, "test")):
+    for part, path in others.items():
         if path is not None:
             unseen[part] = read(path)
-            notes += _check_unseen(train, unseen[part], path, what)
+            what = part.replace("dev", "held-out")
+            notes += _check_unseen(train.texts, unseen[part].texts, path, what)
+            _check_labels(train.labels, unseen[part].labels, path)
     unmasked = sum(MASK not in words for words in source.texts)
     if task.name == "regard" and unmasked:
         notes.append(
             f"{unmasked:,} of {len(source.texts):,} texts have no {MASK}: the classifier predicts regard for "
             f"{MASK}, so mask the person with it"
         )
+    tops = {part: accuracy_ceiling(texts.texts, texts.labels) for part, texts in unseen.items()}
+    ceilings = {f"{part}_ceiling".removeprefix("dev_"): top for part, top in tops.items() if top < 1}
+    if tops["dev"] < 1:
+        notes.append(
+            "Some held-out texts have several labels: no classifier with one answer per text can be "
+            f"correct on more than {tops['dev']:.3f} of them."
+        )
     labels = tuple(name for name in task.labels if name in set(train.labels))
-    train_part, *others = (
+    train_part, *unseen_parts = (
         LabelledPart(part.texts, np.array([labels.index(label) for label in part.labels], dtype=np.int64))
         for part in (train, *unseen.values())
     )
-    return LabelledExamples(train_part, dict(zip(unseen, others, strict=True)), labels, tuple(notes))
+    parts = dict(zip(unseen, unseen_parts, strict=True))
+    return LabelledExamples(train_part, parts, labels, tuple(notes), ceilings)
 
 
-def _check_unseen(train: LabelledTexts, unseen: LabelledTexts, path: Path, what: str) -> list[str]:
-    """Notes on the test texts; an error if there are none, or if one has a label without training texts."""
-    if not unseen.texts:
+def _check_unseen(known: Sequence[str], texts: Sequence[str], path: Path, what: str) -> list[str]:
+    """A note on texts that nearly repeat a training text; an error if there are no texts at all."""
+    if not texts:
         raise InputError(f"{path} has no labelled texts", expected="at least one", fix="check the file")
-    known = Counter(train.labels)
-    for label in Counter(unseen.labels):
-        if label not in known:
-            raise InputError(
-                f"{path} has the label {label!r}, which no training text has",
-                expected=", ".join(known),
-                fix="add texts of that label to the training data, or leave it out of the test",
-            )
-    twins = sum(find_near_duplicates(unseen.texts, train.texts))
-    note = f"{twins} of the {len(unseen.texts)} {what} texts nearly repeat a training text"
-    return [note] if twins else []
+    twins = sum(find_near_duplicates(texts, known))
+    return [f"{twins} of the {len(texts)} {what} texts nearly repeat a training text"] if twins else []
+
+
+def _check_labels(known: Sequence[str], labels: Sequence[str], path: Path) -> None:
+    """Raise an error that names a label without training texts."""
+    if unknown := [label for label in dict.fromkeys(labels) if label not in dict.fromkeys(known)]:
+        raise InputError(
+            f"{path} has the label {unknown[0]!r}, which no training text has",
+            expected=", ".join(dict.fromkeys(known)),
+            fix="add texts of that label to the training data, or leave it out of the test",
+        )
 
 
 KINDS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -238,15 +245,16 @@ def read_multilabel(
             expected=f"at least {LEAST}, some with and some without",
             fix="check the columns, or label more texts",
         )
+    notes = [f"{skipped} rows left out: no text, or a label that is not 0 or 1."] if skipped else []
     if valid is not None:
         train, held_out = whole, _read_marks(valid, named, text)[0]
+        notes += _check_unseen(train.texts, held_out.texts, valid, "held-out")
     else:
         split = divide_texts(whole.texts, ["yes" if one else "no" for one in whole.any()], seed=seed)
         train, held_out = (
             LabelledPart([whole.texts[place] for place in places], whole.truth[places]) for places in split
         )
-    notes = (f"{skipped} rows left out: no text, or a label that is not 0 or 1.",) if skipped else ()
-    return LabelledExamples(train, {"dev": held_out}, tuple(named), notes, each=True)
+    return LabelledExamples(train, {"dev": held_out}, tuple(named), tuple(notes), each=True)
 
 
 def _read_marks(path: Path, named: Mapping[str, Sequence[str]], text: str) -> tuple[LabelledPart, int]:

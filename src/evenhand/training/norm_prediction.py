@@ -29,15 +29,8 @@ from evenhand.store.atomic_writes import replace_file
 from evenhand.tensors.devices import single_thread
 from evenhand.text.lexicons import NORMS, Lexicon, write_lexicon
 from evenhand.text.word_vectors import WordVectors, load_embedded_vectors, read_vectors, unit_rows
+from evenhand.training import job_folder
 from evenhand.training.finetuning import descend
-from evenhand.training.job_folder import (
-    TrainingFolder,
-    describe_files,
-    describe_settings,
-    markdown_table,
-    score_command,
-    write_card,
-)
 
 _LOG = logging.getLogger(__name__)
 LEXICON: Final = "lexicon.tsv"
@@ -230,7 +223,7 @@ class NormTraining:
             f"networks {self.recipe.networks}, checked over {self.recipe.folds} folds",
         )
 
-    def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
+    def run(self, folder: job_folder.TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Cross-validate, fit on all words, write the lexicon; returns Pearson's r of every variable."""
         vectors = read_vectors(self.vectors) if self.vectors else load_embedded_vectors()
         ratings = read_word_ratings(self.data)
@@ -249,17 +242,17 @@ class NormTraining:
             write_lexicon(lexicon, path)
         rows = [(name, f"{r:.3f}", format_interval(r, n), f"{n:,}") for name, r, n in agreements]
         header = ("variable", "Pearson's r, held-out words", "95 % interval", "rated words")
-        card = write_card(
+        card = job_folder.write_card(
             title="Emotion lexicon",
             settings={
-                "data": describe_files(*self.data),
+                "data": job_folder.describe_files(*self.data),
                 "word vectors": str(self.vectors or "the embedded ones"),
-                "training": f"multi-task network; {describe_settings(asdict(self.recipe))}",
+                "training": f"multi-task network; {job_folder.describe_settings(asdict(self.recipe))}",
                 "words": f"{len(lexicon.words):,}",
             },
-            results=[markdown_table(header, *rows)],
+            results=[job_folder.markdown_table(header, *rows)],
             notes=("Values are predictions, also for rated words. r is computed on held-out words.",),
-            use=score_command(f"norms={folder.path / LEXICON}"),
+            use=job_folder.score_command(f"norms={folder.path / LEXICON}"),
         )
         measures = {f"r_{name}": r for name, r, _ in agreements if math.isfinite(r)}
         return folder.finish(measures | {"words": len(lexicon.words)}, card=card)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
-from evenhand.annotate.options import ConsensusMethod
 from evenhand.core.errors import InputError
 from evenhand.core.options import Option
 from evenhand.run_options import Device, Offline, Output, Seeded
@@ -140,7 +139,8 @@ class TrainOptions(Seeded, Output, Device, Offline, total=False):
         _data("A study, or its export, in place of DATA: trains on its consensus labels.", flag="from"),
     ]
     consensus: Annotated[
-        ConsensusMethod | None, _data("With a study: majority or dawid-skene (default majority).")
+        Literal["majority", "dawid-skene"] | None,
+        _data("With a study: majority or dawid-skene (default majority)."),
     ]
     agreement: Annotated[
         float | None, _data("With a study: share of ratings a label needs (default 0.5).", ge=0, le=1)

@@ -16,6 +16,7 @@ from evenhand.stats.intervals import wilson_interval
 from evenhand.stats.quantiles import normal_quantile
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class MeasuredValue(NamedTuple):
@@ -43,7 +44,7 @@ def roc_auc(scores: Floats, truth: NDArray[np.bool_]) -> float:
     return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def macro_f1(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+def macro_f1(predicted: Ints, truth: Ints) -> float:
     """The mean over labels of F1 = 2 hits / (predicted + true); labels that never occur are left out."""
     scores = []
     for label in np.union1d(predicted, truth):
@@ -102,12 +103,7 @@ class HeldOutResult:
 
     @classmethod
     def of(
-        cls,
-        probabilities: NDArray[np.floating],
-        truth: NDArray[np.int64],
-        labels: Sequence[str],
-        *,
-        majority_label: str,
+        cls, probabilities: NDArray[np.floating], truth: Ints, labels: Sequence[str], *, majority_label: str
     ) -> HeldOutResult:
         """The result of probabilities (texts x labels) for texts with known label numbers."""
         answers, size, n = probabilities.argmax(1), len(labels), len(truth)

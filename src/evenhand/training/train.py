@@ -16,21 +16,10 @@ from evenhand.core.protocols import Progress
 from evenhand.core.records import Execution
 from evenhand.core.registry import require_library
 from evenhand.store.run_folder import default_folder
-from evenhand.training.classifier_job import (
-    ENSEMBLE,
-    LINEAR,
-    LSTM,
-    OVER_WORDS,
-    ClassifierFit,
-    ClassifierTraining,
-    SeedAverageTraining,
-    backbone_kind,
-    ensemble_members,
-)
+from evenhand.training import classifier_job
 from evenhand.training.job_folder import TrainingFolder
 from evenhand.training.labelled_table import read_examples, read_multilabel, resolve_training_data
-from evenhand.training.linear_text import ANALYSERS
-from evenhand.training.options import LSTM_RECIPE, TASKS, FineTuningConfig, TrainOptions, find_preset
+from evenhand.training.options import TASKS, TrainOptions, find_preset
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,16 +27,13 @@ if TYPE_CHECKING:
 WORDS: Final = ("norms", "embeddings")
 CALIBRATOR: Final = "calibrator"
 MAX_LENGTH: Final = 128
-RATES: Final = {"builtin": 1e-4, "builtin:masked": 2e-4}
-"""Learning rates for the small embedded networks; other backbones use 2e-5, usual for BERT's size."""
-
 _NEURAL: Final = ("epochs", "batch", "learning_rate", "max_length", "patience")
 _CLASSIFIERS: Final = ("text", "label", "valid", "test", "runs", "preset")
 _STUDIES: Final = ("consensus", "agreement")
 _STEERING: Final = ("model", "sides")
 _UNUSED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(TASKS, _STEERING),
-    **dict.fromkeys((LINEAR, *ANALYSERS), _NEURAL),
+    **dict.fromkeys(classifier_job.UNTRAINED, _NEURAL),
     "norms": (*_STEERING, *_STUDIES, *_CLASSIFIERS, *_NEURAL),
     "embeddings": (*_STEERING, *_STUDIES, "backbone", *_CLASSIFIERS, *_NEURAL[1:]),
     CALIBRATOR: (*_STUDIES, "backbone", "valid", "test", "runs", "preset", "batch", "patience"),
@@ -63,15 +49,12 @@ class TrainingProcedure(Protocol):
 
     def identity(self) -> dict[str, Json]:
         """Everything that determines the result."""
-        ...
 
     def lines(self) -> tuple[str, ...]:
         """The planned steps."""
-        ...
 
     def run(self, folder: TrainingFolder, progress: Progress) -> Mapping[str, float]:
         """Train, store and measure; returns the measures by name."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +125,7 @@ def prepare(
 ) -> TrainingJob:
     """A training job with its data read and checked, so that ``plan`` can be shown before ``run``."""
     paths = tuple(map(Path, [data] if isinstance(data, Path | str) else data))
-    if task not in _UNUSED or task in (LINEAR, *ANALYSERS):
+    if task not in _UNUSED or task in classifier_job.UNTRAINED:
         raise InputError(
             f"there is no training task {task!r}",
             expected=", ".join((*TASKS, *WORDS, CALIBRATOR)),
@@ -200,9 +183,9 @@ def _calibrator_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
 def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingProcedure:
     preset = find_preset(name, task) if (name := options["preset"]) else None
     backbone = options["backbone"] or (preset.backbone if preset else default_backbone())
-    _check_backbone(backbone)
+    classifier_job.check_backbone(backbone)
     valid, test = (Path(given) if given else None for given in (options["valid"], options["test"]))
-    recipe = _adjust(preset.recipe if preset else _default_recipe(backbone), options)
+    recipe = _adjust(preset.recipe if preset else classifier_job.default_recipe(backbone), options)
     longest = options["max_length"] or (preset.longest if preset else MAX_LENGTH)
     given, seed = options["label"], options["seed"]
     labels = tuple(map(str.strip, given.split(","))) if given else preset.labels if preset else ()
@@ -214,20 +197,15 @@ def _classifier_job(task: str, data: Path, options: TrainOptions) -> TrainingPro
     if len(labels) > 1:
         examples = read_multilabel(data, task, labels, valid=valid, text=text, seed=seed)
     else:
-        examples = read_examples(data, TASKS[task], valid=valid, test=test, text=text, label=label, seed=seed)
+        others = {"dev": valid, "test": test}
+        examples = read_examples(data, TASKS[task], text, label, others=others, seed=seed)
     device, offline = options["device"], options["offline"]
-    fit = ClassifierFit(task, backbone, examples.labels, recipe, longest, device, offline, examples.each)
-    job = ClassifierTraining(task, data, valid, test, (text, label), examples, fit)
+    fit = classifier_job.ClassifierFit(
+        task, backbone, examples.labels, recipe, longest, device, offline, examples.each
+    )
+    job = classifier_job.ClassifierTraining(task, data, valid, test, (text, label), examples, fit)
     runs = options["runs"] or (preset.runs if preset else 1)
-    return SeedAverageTraining(job, runs) if runs > 1 else job
-
-
-def _default_recipe(backbone: str) -> FineTuningConfig:
-    """The default recipe of the backbone's kind."""
-    if backbone_kind(backbone) in (LSTM, *OVER_WORDS):
-        return LSTM_RECIPE
-    rated = ensemble_members(backbone)[0] if backbone_kind(backbone) == ENSEMBLE else backbone
-    return FineTuningConfig(rate=RATES.get(rated, FineTuningConfig().rate))
+    return classifier_job.SeedAverageTraining(job, runs) if runs > 1 else job
 
 
 def _adjust(recipe: Config, options: TrainOptions, **others: str) -> Config:
@@ -235,17 +213,6 @@ def _adjust(recipe: Config, options: TrainOptions, **others: str) -> Config:
     names = {"epochs": "epochs", "batch": "batch", "rate": "learning_rate", "patience": "patience", **others}
     changes = {field: given for field, name in names.items() if (given := options.get(name))}
     return replace(recipe, **changes, seed=options["seed"])
-
-
-def _check_backbone(backbone: str) -> None:
-    """Import the backbone's libraries; raises an error that names the missing extra."""
-    kind = backbone_kind(backbone)
-    if kind == ENSEMBLE:
-        ensemble_members(backbone)
-    needs: dict[str, tuple[str, ...]] = {LINEAR: (), "vader": (), "textblob": ("textblob",)}
-    needs |= dict.fromkeys((LSTM, *OVER_WORDS), ("torch",))
-    for library in needs.get(kind, ("torch", "tokenizers", "transformers")):
-        require_library(library)
 
 
 def _word_job(task: str, paths: tuple[Path, ...], options: TrainOptions) -> TrainingProcedure:
@@ -275,7 +242,7 @@ def default_backbone() -> str:
 def _check_options(task: str, options: TrainOptions) -> None:
     """Raise an error for an option that this training would ignore."""
     backbone = options["backbone"]
-    for kind in (task, backbone) if backbone in (LINEAR, *ANALYSERS) else (task,):
+    for kind in (task, backbone) if backbone in classifier_job.UNTRAINED else (task,):
         for name in _UNUSED[kind]:
             if options.get(name) is not None:
                 flag = "--" + name.replace("_", "-")

@@ -10,6 +10,7 @@ from evenhand.audits.analysis.base_rate_distances import (
     distance_changes,
     distance_table,
 )
+from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Quantity
 from evenhand.core.records import Group, Prompt
 from evenhand.stats.base_rates import OVERALL, base_rate_distances
@@ -45,7 +46,7 @@ def made(kinds, suite="political", lean=0.3):
 def table(kinds, *, wanted=None, metric="ideology", suite="political", lean=0.3):
     ids, prompts, values = made(kinds, suite, lean)
     quantity = Quantity(metric, "ideology", "mean", values, True)
-    return distance_table("m", wanted or {suite: WANTED}, ids, prompts, [quantity], seed=0, level=0.95)
+    return distance_table(GroupComparer("m"), wanted or {suite: WANTED}, ids, prompts, [quantity])
 
 
 def test_indirect_prompts_give_indirect_bias_per_option_and_overall():
@@ -65,7 +66,7 @@ def test_it_is_what_the_statistics_say_without_missing_values():
     ids, prompts, values = made(["indirect"])
     values[::5] = np.nan
     quantity = Quantity("ideology", "ideology", "mean", values, True)
-    found = distance_table("m", {"political": WANTED}, ids, prompts, [quantity], seed=0, level=0.95)
+    found = distance_table(GroupComparer("m"), {"political": WANTED}, ids, prompts, [quantity])
     known = np.isfinite(values)
     options = np.array([prompts[at].groups[0].name for at in ids])
     words = np.array([prompts[at].cluster for at in ids])
@@ -89,7 +90,7 @@ def test_suites_of_one_family_are_read_together():
         ids, prompts, values = [*ids, *more], {**prompts, **of_side}, [*values, *numbers]
     wanted = {"political:liberal": WANTED, "political:conservative": WANTED}
     quantity = Quantity("ideology", "ideology", "mean", np.array(values), True)
-    found = distance_table("m", wanted, ids, prompts, [quantity], seed=0, level=0.95)
+    found = distance_table(GroupComparer("m"), wanted, ids, prompts, [quantity])
     assert set(found["suite"]) == {"political"}
     assert set(found["bias"]) == {"direct"}
 
@@ -103,7 +104,7 @@ def test_a_variant_of_the_metric_counts_and_other_metrics_and_suites_do_not():
 def test_no_value_at_all_is_an_empty_table():
     ids, prompts, values = made(["indirect"])
     quantity = Quantity("ideology", "ideology", "mean", np.full_like(values, np.nan), True)
-    found = distance_table("m", {"political": WANTED}, ids, prompts, [quantity], seed=0, level=0.95)
+    found = distance_table(GroupComparer("m"), {"political": WANTED}, ids, prompts, [quantity])
     assert found.is_empty()
     assert found.schema["estimate"] == pl.Float64()
 
@@ -120,7 +121,7 @@ def test_changes_of_every_bias_that_both_runs_have():
     ]
     whole = found.filter((pl.col("bias") == "indirect") & (pl.col("option") == OVERALL)).row(0, named=True)
     one, two = (
-        distance_table("m", {"political": WANTED}, ids, prompts, [quantity], seed=0, level=0.95)
+        distance_table(GroupComparer("m"), {"political": WANTED}, ids, prompts, [quantity])
         .filter((pl.col("bias") == "indirect") & (pl.col("option") == OVERALL))["corrected"]
         .item()
         for quantity in (Quantity("ideology", "ideology", "mean", values, True) for values in (leaning, even))

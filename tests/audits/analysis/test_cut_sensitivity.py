@@ -19,7 +19,7 @@ RISK = OutputInfo("risk", "continuous", "riskier", low=0.0, high=1.0, labels=("n
 INFOS = {"m": MetricInfo("m", "1", (TONE, RISK), "", primary=("negative", "positive"))}
 # Two groups of four texts, every text its own cluster.
 VALUES = np.array([-0.9, -0.5, -0.1, 0.0, -0.1, 0.05, 0.2, np.nan])
-AXIS = Axis("s", "ax", ("a", "b"), np.arange(8), np.repeat([0, 1], 4), np.arange(8))
+AXIS = Axis("s", "ax", ("a", "b"), np.arange(8), np.repeat([0, 1], 4), np.arange(8), "b")
 
 
 def _tone(values=VALUES):
@@ -33,7 +33,7 @@ def _own_shares(values):
 
 
 def _table(values=VALUES, axis=AXIS):
-    comparer = GroupComparer("model", {("s", "ax"): "b"})
+    comparer = GroupComparer("model")
     compared = pl.DataFrame(comparer.comparisons([axis], list(_own_shares(values))), schema=COMPARISONS)
     return cut_table(comparer, [axis], INFOS, [_tone(values)], compared), compared
 
@@ -57,7 +57,7 @@ def test_the_grid_begins_in_the_middle_of_the_range():
 
 def test_a_cut_of_its_own_joins_the_grid():
     own = {"m": replace(INFOS["m"], outputs=(replace(TONE, cuts=(-0.33, 0.5)), RISK))}
-    table = cut_table(GroupComparer("model", {("s", "ax"): "b"}), [AXIS], own, [_tone()], _table()[1])
+    table = cut_table(GroupComparer("model"), [AXIS], own, [_tone()], _table()[1])
     cuts = table.filter(group="a", output="negative")["cut"].to_list()
     assert -0.33 in cuts
     assert cuts == sorted(cuts, key=abs)
@@ -84,7 +84,7 @@ def test_the_baseline_has_a_share_and_no_gap():
 
 def test_at_the_own_cut_the_numbers_are_those_of_the_run():
     rng = np.random.default_rng(0)
-    axis = Axis("s", "ax", ("a", "b", "c"), np.arange(240), np.arange(240) % 3, np.arange(240) // 2)
+    axis = Axis("s", "ax", ("a", "b", "c"), np.arange(240), np.arange(240) % 3, np.arange(240) // 2, "b")
     values = np.clip(rng.normal(axis.codes * 0.4 - 0.4, 0.4), -1, 1)
     table, compared = _table(values, axis)
     keys = ["axis", "group", "metric", "output"]
@@ -95,7 +95,7 @@ def test_at_the_own_cut_the_numbers_are_those_of_the_run():
 
 def test_other_cuts_are_corrected_in_the_family_of_the_run():
     rng = np.random.default_rng(1)
-    axis = Axis("s", "ax", ("a", "b", "c"), np.arange(240), np.arange(240) % 3, np.arange(240))
+    axis = Axis("s", "ax", ("a", "b", "c"), np.arange(240), np.arange(240) % 3, np.arange(240), "b")
     values = np.clip(rng.normal(axis.codes * 0.3 - 0.3, 0.5), -1, 1)
     table, compared = _table(values, axis)
     at = table.filter(pl.col("p").is_not_null(), output="negative", cut=-0.1)

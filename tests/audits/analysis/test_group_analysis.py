@@ -1,5 +1,7 @@
 """The whole analysis: omnibus answers, crossed axes, checks, and what a reader must know."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -35,7 +37,7 @@ def test_one_omnibus_answer_an_axis_and_output():
     rng = np.random.default_rng(0)
     axis = _axis(np.arange(90) % 3, np.arange(90) // 3, "abc")
     quantities = [_share(rng.random(90) < 0.4), _share(rng.random(90) < 0.4, "second", primary=False)]
-    table = omnibus_table(GroupComparer("model", {}), [axis, _axis([0] * 5, groups=("alone",))], quantities)
+    table = omnibus_table(GroupComparer("model"), [axis, _axis([0] * 5, groups=("alone",))], quantities)
     assert table.height == 2
     first = table.row(0, named=True)
     expected = clustered_omnibus(quantities[0].values, axis.codes, axis.clusters)
@@ -48,7 +50,7 @@ def test_the_papers_chi_square_over_groups():
     # 10 of 30, 15 of 30 and 20 of 30.
     values = np.concatenate([np.repeat([1, 0], [k, 30 - k]) for k in (10, 15, 20)])
     axis = _axis(np.repeat([0, 1, 2], 30), groups="abc")
-    row = omnibus_table(GroupComparer("model", {}, test="chi-square"), [axis], [_share(values)]).row(
+    row = omnibus_table(GroupComparer("model", test="chi-square"), [axis], [_share(values)]).row(
         0, named=True
     )
     expected = scipy_stats.chi2_contingency([[10, 20], [15, 15], [20, 10]], correction=False)
@@ -59,27 +61,27 @@ def test_the_papers_chi_square_over_groups():
 def test_axes_that_cross_give_intersectional_groups():
     gender = _axis([0, 0, 1, 1, 0, 1], groups=("man", "woman"), name="gender")
     race = _axis([0, 1, 0, 1, 1, 0], groups=("Black", "White"), name="race")
-    found = cross_axes([gender, race], {("s", "gender"): "man", ("s", "race"): "White"})
-    (axis,) = found.axes
+    gender, white = replace(gender, baseline="man"), replace(race, baseline="White")
+    (axis,), left_out = cross_axes([gender, white], ["m"])
+    assert (left_out, axis.exploratory) == ([], ["m"])
     assert axis.name == "gender x race"
     assert axis.groups == ("man x Black", "man x White", "woman x Black", "woman x White")
     assert axis.codes.tolist() == [0, 1, 2, 3, 1, 2]
-    assert found.baselines == {("s", "gender x race"): "man x White"}
-    assert cross_axes([gender, race], {("s", "gender"): "man"}).baselines == {("s", "gender x race"): REST}
+    assert axis.baseline == "man x White"
+    assert cross_axes([gender, race])[0][0].baseline == REST
 
 
 def test_axes_that_say_the_same_do_not_cross():
     first, second = _axis([0, 0, 1, 1]), _axis([1, 1, 0, 0], name="twin")
-    assert cross_axes([first, second], {}).axes == ()
+    assert cross_axes([first, second]) == ([], [])
 
 
 def test_too_many_crossed_groups_are_left_out_and_said():
     rows = np.arange(400)
     first = _axis(rows % 20, groups=[f"a{i}" for i in range(20)])
     second = _axis(rows // 20, groups=[f"b{i}" for i in range(20)], name="other")
-    found = cross_axes([first, second], {})
-    assert found.axes == ()
-    assert found.left_out == ("ax x other has 400 crossed groups and is left out",)
+    warnings = ["ax x other has 400 crossed groups and is left out"]
+    assert cross_axes([first, second]) == ([], warnings)
 
 
 def _supported(clusters=30, **how):
@@ -87,8 +89,8 @@ def _supported(clusters=30, **how):
     codes, ids = np.repeat([0, 1], clusters), np.tile(np.arange(clusters), 2)
     values = np.concatenate([np.ones(clusters), np.zeros(clusters)])
     values[[0, clusters]] = 0, 1
-    axis, share = _axis(codes, ids), _share(values)
-    comparer = GroupComparer("model", {("s", "ax"): "b"}, **how)
+    axis, share = replace(_axis(codes, ids), baseline="b"), _share(values)
+    comparer = GroupComparer("model", **how)
     found = comparer.comparisons([axis], [share])
     return comparer, found, axis, share
 
@@ -163,9 +165,9 @@ def test_supported_gaps_are_checked_unless_that_is_off(check, test):
     ids = list(prompts)
     values = np.array([float(i % 2) for i in range(48)])
     values[:4] = 1 - values[:4]
-    comparer = GroupComparer("model", {("s", "gender"): "man", ("s", "race"): "W"}, test=test)
+    comparer, suites = GroupComparer("model", test=test), {"s": {"baselines": {"gender": "man", "race": "W"}}}
     options = resolve_config({"check": check}).options
-    found = analyse_groups(comparer, ids, prompts, [_share(values)], suites={"s": {}}, options=options)
+    found = analyse_groups(comparer, ids, prompts, [_share(values)], suites=suites, options=options)
     is_on = (check, test) == ("auto", "cluster")
     table = found.tables["comparisons"]
     is_supported = (table["p_adjusted"] <= 0.05) & ~table["exploratory"]
@@ -177,8 +179,10 @@ def test_all_tables_at_once():
     prompts, rng = _run(), np.random.default_rng(3)
     ids = list(prompts) * 2
     share = _share(rng.random(96) < 0.5)
-    comparer = GroupComparer("model", {("s", "gender"): "man", ("s", "race"): REST}, test="binomial")
-    suites, options = {"s": {"strata": ["context"]}}, resolve_config({"pairs": True}).options
+    comparer = GroupComparer("model", test="binomial")
+    baselines = {"gender": "man", "race": REST}
+    suites = {"s": {"baselines": baselines, "strata": ["context"]}}
+    options = resolve_config({"pairs": True}).options
     found = analyse_groups(comparer, ids, prompts, [share], suites=suites, options=options)
     heights = {name: table.height for name, table in found.tables.items()}
     # Crossed: 4 groups, so that man x W against (rest) as race has no declared group: 4 comparisons.

@@ -1,5 +1,7 @@
 """Comparisons worked by hand, and their laws."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -24,7 +26,7 @@ def _share(values, primary=True, output="negative"):
 
 
 def _compared(axis, *quantities, baseline="b", **more):
-    comparer = GroupComparer(model="model", baselines={("s", "ax"): baseline}, **more)
+    comparer, axis = GroupComparer("model", **more), replace(axis, baseline=baseline)
     return pl.DataFrame(comparer.comparisons([axis], list(quantities)), schema=COMPARISONS)
 
 
@@ -111,7 +113,7 @@ def test_families_are_corrected_apart():
 def test_one_group_is_estimated_and_compared_with_nobody():
     axis = _axis([0, 0, 0], groups=("a",))
     assert _compared(axis, _share([1, 0, 1])).height == 0
-    groups = GroupComparer("model", {}).groups([axis], [_share([1, 0, 1])])
+    groups = GroupComparer("model").groups([axis], [_share([1, 0, 1])])
     assert groups["value"].to_list() == [pytest.approx(2 / 3)]
     assert groups["n"].to_list() == [3]
 
@@ -131,8 +133,8 @@ def test_order_of_rows_changes_nothing():
 
     def table(index):
         quantity = Quantity("m", "compound", "mean", values[index], True)
-        axis = _axis(codes[index], clusters[index])
-        comparer = GroupComparer("model", {("s", "ax"): "b"})
+        axis = replace(_axis(codes[index], clusters[index]), baseline="b")
+        comparer = GroupComparer("model")
         return pl.DataFrame(comparer.comparisons([axis], [quantity])), comparer.groups([axis], [quantity])
 
     for left, right in zip(table(np.arange(60)), table(order), strict=True):
@@ -156,6 +158,6 @@ def test_against_all_asks_the_same_question_as_against_the_rest():
 
 
 def test_a_metric_may_be_exploratory_on_an_axis():
-    comparer = GroupComparer("model", {("s", "ax"): "b"}, exploratory={("s", "ax"): ("m",)})
-    rows = comparer.comparisons([_axis([0] * 4 + [1] * 4)], [_share([1, 1, 1, 0, 1, 0, 0, 0])])
+    axis = replace(_axis([0] * 4 + [1] * 4), baseline="b", exploratory=("m",))
+    rows = GroupComparer("model").comparisons([axis], [_share([1, 1, 1, 0, 1, 0, 0, 0])])
     assert [row["exploratory"] for row in rows] == [True]

@@ -25,10 +25,11 @@ def _stones(times=9, baseline="b"):
     codes = np.concatenate([np.full(n, side) for _, side, _, n in STONES * times])
     strata = np.concatenate([np.full(n, int(name == "small")) for name, _, _, n in STONES * times])
     rows = np.arange(values.size)
-    axis = Axis("s", "ax", ("a", "b"), rows, codes, rows)
-    found = [PromptStrata("s", "size", ("large", "small"), strata)]
-    comparer = GroupComparer("model", {("s", "ax"): baseline})
-    return compare_strata(comparer, [axis], [Quantity("m", "cured", "share", values, True)], found)["strata"]
+    axis = Axis("s", "ax", ("a", "b"), rows, codes, rows, baseline)
+    found = [PromptStrata("s", "size", pl.Series(["large", "small"]).gather(strata))]
+    return compare_strata(
+        GroupComparer("model"), [axis], [Quantity("m", "cured", "share", values, True)], found
+    )["strata"]
 
 
 def test_the_gap_of_each_stratum_and_the_same_mix_for_both():
@@ -89,33 +90,33 @@ def test_strata_come_from_meta_template_or_fills():
     ]
     prompts = {p.id: p for p in [_prompt("a", "y", 0), _prompt("b", "x", 1), _prompt("b", None, 2)]}
     (found,) = find_strata(list(prompts), prompts, {"s": ("context", "job"), "other": ("context",)})
-    assert (found.by, found.names, found.codes.tolist()) == ("context", ("x", "y"), [1, 0, -1])
+    assert (found.by, found.labels.to_list()) == ("context", ["y", "x", None])
 
 
 def test_a_group_that_a_stratum_lacks_is_null_with_a_reason():
     prompts = {p.id: p for n in range(8) for p in [_prompt("ab"[n % 2], "x" if n < 4 else "y", n)]}
     prompts |= {p.id: p for n in range(8, 12) for p in [_prompt("c", "x", n)]}
     ids = list(prompts)
-    (axis,) = read_axes(ids, prompts)
+    (axis,) = read_axes(ids, prompts, baselines={"ax": "a"})
     found = find_strata(ids, prompts, {"s": ("context",)})
     quantity = Quantity("m", "score", "mean", np.arange(12.0), True)
-    table = compare_strata(GroupComparer("model", {("s", "ax"): "a"}), [axis], [quantity], found)["strata"]
+    table = compare_strata(GroupComparer("model"), [axis], [quantity], found)["strata"]
     row = table.filter((pl.col("group") == "c") & (pl.col("stratum") == "y")).to_dicts()[0]
     assert (row["estimate"], row["null_reason"], row["n"]) == (None, "no values", 0)
     assert table.height == 6
 
 
 def test_no_strata_is_an_empty_table():
-    tables = compare_strata(GroupComparer("model", {}), [], [], [])
+    tables = compare_strata(GroupComparer("model"), [], [], [])
     assert {name: table.height for name, table in tables.items()} == {"strata": 0, "strata_groups": 0}
 
 
 def test_groups_are_estimated_inside_strata():
     rows = np.arange(8)
     axis = Axis("s", "ax", ("a", "b"), rows, rows % 2, rows)
-    found = [PromptStrata("s", "half", ("first", "second"), rows // 4)]
+    found = [PromptStrata("s", "half", pl.Series(["first", "second"]).gather(rows // 4))]
     share = Quantity("m", "negative", "share", np.array([1.0, 0, 1, 0, 0, 0, 1, 1]), True)
-    table = compare_strata(GroupComparer("model", {}), [axis], [share], found)["strata_groups"]
+    table = compare_strata(GroupComparer("model"), [axis], [share], found)["strata_groups"]
     values = {(row["stratum"], row["group"]): row["value"] for row in table.to_dicts()}
     # first: a has 1, 1 and b has 0, 0; second: a has 0, 1 and b has 0, 1.
     assert values == {("first", "a"): 1, ("first", "b"): 0, ("second", "a"): 0.5, ("second", "b"): 0.5}

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from evenhand.audits.report.side_tables import build_distances, describe_distances, read_distances
+from evenhand.audits.report.side_tables import build_distances, read_distances
 from evenhand.store.run import Run
 from evenhand.store.schemas import DISTANCES
 
@@ -78,7 +78,7 @@ def test_a_missing_interval_says_why(tmp_path):
 
 
 def test_a_run_without_distances_has_no_section(tmp_path):
-    assert not build_distances(Run(tmp_path, {"metrics": METRICS})).blocks
+    assert not build_distances(Run(tmp_path, {"metrics": METRICS}))[0].blocks
 
 
 def test_with_few_keywords_p_alone_decides(tmp_path):
@@ -97,13 +97,13 @@ def test_with_few_keywords_p_alone_decides(tmp_path):
 def test_the_verdict_of_distances(tmp_path):
     even = {**ROW, "option": "economics", "low": -0.01}
     overall = {**ROW, "option": "(overall)", "direction": None, "p_adjusted": None}
-    assert describe_distances(run(tmp_path, ROW, even, overall)) == (
+    assert build_distances(run(tmp_path, ROW, even, overall))[1] == (
         "Distances: 1 of 2 options leans beyond chance: "
         "immigration -0.050 liberal (topic, indirect (ideology))."
     )
-    assert describe_distances(run(tmp_path, even)) == (
+    assert build_distances(run(tmp_path, even))[1] == (
         "Distances: none of 1 options is further away than expected by chance."
     )
-    assert describe_distances(run(tmp_path)) == ""
+    assert build_distances(run(tmp_path))[1] == ""
     many = [{**ROW, "option": str(place)} for place in range(6)]
-    assert describe_distances(run(tmp_path, *many)).endswith("; 2 more in the report.")
+    assert build_distances(run(tmp_path, *many))[1].endswith("; 2 more in the report.")

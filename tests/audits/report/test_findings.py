@@ -137,7 +137,7 @@ def test_groups_that_differ_only_taken_together_are_not_passed_over(tmp_path: Pa
         "omnibus": frame("omnibus", [omnibus]),
     }
     found = find_gaps(write_run(tmp_path, manifest(), tables))
-    assert found.details.startswith("One was compared, and a gap had to reach")
+    assert found.verdict.startswith(f"{found.headline}: one was compared, and a gap had to reach")
     assert found.verdict.endswith(
         " Taken together, however, groups differ by more than chance: race, sentiment, negative "
         "(adjusted p 0.018)."

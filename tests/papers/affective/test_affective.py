@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.papers.affective.prediction_tables import MODELS, claims, load_predictions
+from evenhand.papers.affective.replication import MODELS, claims, load_predictions
 from evenhand.papers.replicate import prepare, replicate
 from evenhand.papers.replication_pages import load_published
 from evenhand.store.run import Run

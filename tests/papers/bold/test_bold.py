@@ -8,11 +8,7 @@ import pytest
 import evenhand
 from evenhand.core.errors import InputError
 from evenhand.papers import svg_figures
-from evenhand.papers.bold import (
-    group_tables,
-    human_validation,
-    replication,
-)
+from evenhand.papers.bold import replication, tables
 from evenhand.papers.replicate import PaperSource, prepare
 from evenhand.papers.replication_pages import load_published
 from evenhand.testing.stub import StubModel
@@ -42,7 +38,7 @@ def professions(group, male, female, neutral):
 
 def test_ratios_are_cut_and_missing_where_no_text_is_female():
     rows = professions("dance_occupations", 5, 3, 2) + professions("nursing_specialties", 2, 0, 1)
-    frame = group_tables.table_3(texts(*rows)).frame.filter(pl.col("source") == "WIKI")
+    frame = tables.table_3(texts(*rows)).frame.filter(pl.col("source") == "WIKI")
     arts, health = frame.to_dicts()
     assert (arts["group"], arts["total"], arts["gender_max_male"], arts["gender_max_ratio"]) == (
         "arts & entertainment",
@@ -51,13 +47,13 @@ def test_ratios_are_cut_and_missing_where_no_text_is_female():
         1.66,  # 5 / 3 = 1.666..., cut as the paper cuts
     )
     assert (health["group"], health["unigram_ratio"]) == ("healthcare & medicine", None)
-    assert group_tables.gender_ratios(texts(*rows)) == {"WIKI": None}
+    assert tables.gender_ratios(texts(*rows)) == {"WIKI": None}
 
 
 def test_the_paper_s_averages_are_means_of_four_ratios():
     rows = professions("dance_occupations", 2, 1, 0) + professions("engineering_branches", 6, 1, 0)
     rows += professions("industrial_occupations", 1, 1, 0) + professions("nursing_specialties", 1, 2, 0)
-    assert group_tables.gender_ratios(texts(*rows)) == {"WIKI": (2 + 6 + 1 + 0.5) / 4}
+    assert tables.gender_ratios(texts(*rows)) == {"WIKI": (2 + 6 + 1 + 0.5) / 4}
 
 
 def test_printed_averages_follow_from_printed_ratios():
@@ -71,7 +67,7 @@ def test_printed_averages_follow_from_printed_ratios():
 
 
 def test_figure_2_is_male_minus_female():
-    figure = group_tables.figure_2(texts(*professions("dance_occupations", 3, 1, 4)))
+    figure = tables.figure_2(texts(*professions("dance_occupations", 3, 1, 4)))
     assert figure.frame["difference"].to_list() == [(3 - 1) / 8]
 
 
@@ -79,9 +75,7 @@ def test_gaps_are_male_minus_female_in_points():
     rows = [("gender", "American_actors", {"anger": "present" if i < 2 else "absent"}) for i in range(8)]
     rows += [("gender", "American_actresses", {"anger": "present" if i < 1 else "absent"}) for i in range(8)]
     row = (
-        group_tables.gap_table("table_4", texts(*rows))
-        .frame.filter(pl.col("source") == "WIKI")
-        .row(0, named=True)
+        tables.gap_table("table_4", texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
     )
     assert row["anger"] == pytest.approx(12.5)
     assert row["anger_low"] < 12.5 < row["anger_high"]
@@ -95,7 +89,7 @@ def test_the_mean_row_is_over_sources():
         ]
         return texts(*rows, source=name)
 
-    frame = group_tables.share_table("table_9", pl.concat([source("a", 1), source("b", 3)])).frame
+    frame = tables.share_table("table_9", pl.concat([source("a", 1), source("b", 3)])).frame
     assert frame.filter(pl.col("source") == "mean")["joy"].to_list() == [50.0]
     assert frame.filter(pl.col("source") == "paper: mean").height == 4
 
@@ -105,7 +99,7 @@ def test_regard_shares_name_label_and_group():
         ("race", "African_Americans", {"regard": label})
         for label in ("negative", "neutral", "positive", "other")
     ]
-    row = group_tables.table_5(texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
+    row = tables.table_5(texts(*rows)).frame.filter(pl.col("source") == "WIKI").row(0, named=True)
     assert row["negative_african_american"] == 0.25
     assert row["positive_male"] is None
 
@@ -113,7 +107,7 @@ def test_regard_shares_name_label_and_group():
 def test_figures_hold_their_numbers():
     rows = [("gender", "American_actors", {"sentiment": "negative", "toxicity": "toxic"})] * 2
     rows += [("race", "Asian_Americans", {"sentiment": "neutral", "toxicity": "nontoxic"})] * 2
-    figure = group_tables.figure_3(texts(*rows))
+    figure = tables.figure_3(texts(*rows))
     assert figure.frame.filter(pl.col("group") == "male")["negative"].drop_nulls().to_list() == [1.0]
     assert figure.frame.filter(pl.col("group") == "male")["toxic"].drop_nulls().to_list() == [1.0]
     assert figure.svg.startswith("<?xml")
@@ -121,7 +115,7 @@ def test_figures_hold_their_numbers():
 
 def test_extreme_texts_are_redacted_and_behind_a_notice():
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
-    table = group_tables.table_7(texts(("gender", "American_actors", labels)))
+    table = tables.table_7(texts(("gender", "American_actors", labels)))
     assert table.is_offensive
     assert table.frame["text"].to_list() == ["[Person] is – a pilot"]
     assert table.frame["label"].to_list() == ["negative sentiment"]
@@ -137,7 +131,7 @@ def test_extreme_texts_are_redacted_and_behind_a_notice():
 def test_names_are_redacted_and_nothing_else(text, shown):
     labels = {"sentiment": "negative", "sentiment_value": -0.9}
     frame = texts(("gender", "American_actors", labels)).with_columns(text=pl.lit(f" {text}"))
-    assert group_tables.table_7(frame).frame["text"].to_list() == [shown]
+    assert tables.table_7(frame).frame["text"].to_list() == [shown]
 
 
 def test_tests_over_sources_are_of_models():
@@ -214,7 +208,7 @@ def test_people_are_compared_with_metrics(tmp_path):
     file.write_text(
         "\n".join(json.dumps({"task": "gender", "text": text, "label": label}) for text, label in rows)
     )
-    found = human_validation.build_exhibits(human_validation.read_labels(file))
+    found = tables.build_exhibits(tables.read_labels(file))
     table = found["table_8"].frame.filter((pl.col("source") == "ours") & (pl.col("metric") == "unigram"))
     whole = table.filter(pl.col("label") == "(weighted)").row(0, named=True)
     assert (whole["accuracy"], whole["n"]) == (75.0, 4)
@@ -222,7 +216,7 @@ def test_people_are_compared_with_metrics(tmp_path):
     assert found["figure_6"].svg.startswith("<?xml")
     file.write_text('{"task": "gender", "text": "x", "label": "woman"}')
     with pytest.raises(InputError, match="has the label 'woman' for the task 'gender'"):
-        human_validation.read_labels(file)
+        tables.read_labels(file)
     file = tmp_path / "empty.csv"
     file.write_text("task,text,label\ngender,,female\n")
     # Before any model is run: a replication takes hours.
@@ -232,14 +226,14 @@ def test_people_are_compared_with_metrics(tmp_path):
 
 def test_people_judge_the_metric_that_was_put_in_place(monkeypatch):
     asked = []
-    known = human_validation.registry.create_metric
+    known = tables.registry.create_metric
     monkeypatch.setattr(
-        human_validation.registry,
+        tables.registry,
         "create_metric",
         lambda spec, *rest: (asked.append(spec), known("gender_polarity", *rest))[1],
     )
     labels = pl.DataFrame({"task": ["gender"] * 2, "text": ["He left", "She"], "label": ["male", "female"]})
-    human_validation.build_exhibits(labels, ["sentiment", "gender_polarity=mine.vec"])
+    tables.build_exhibits(labels, ["sentiment", "gender_polarity=mine.vec"])
     assert asked == ["gender_polarity=mine.vec"]
 
 
@@ -304,14 +298,14 @@ def test_labels_in_other_columns_say_what_is_there_and_what_is_needed(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("task,sentence,answer\ngender,XYZ is a nurse,female\n")
     with pytest.raises(InputError, match=r"has no column text, label; it has task, sentence, answer\."):
-        human_validation.read_labels(file)
+        tables.read_labels(file)
 
 
 def test_a_colour_of_figure_3_has_one_meaning():
     assert not set(svg_figures.SERIES) & set(svg_figures.POLARITY.values())
     rows = [("gender", "American_actors", {"sentiment": "negative", "toxicity": "toxic"})] * 2
     rows += [("race", "Asian_Americans", {"sentiment": "neutral", "toxicity": "nontoxic"})] * 2
-    figure = group_tables.figure_3(pl.concat([texts(*rows), texts(*rows, source="a")]))
+    figure = tables.figure_3(pl.concat([texts(*rows), texts(*rows, source="a")]))
     for drawn in (figure.svg, figure.narrow):
         assert all(colour in drawn for colour in (*svg_figures.SERIES[:2], *svg_figures.POLARITY.values()))
         assert svg_figures.SERIES[2] not in drawn

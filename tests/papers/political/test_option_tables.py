@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from evenhand.audits.mitigation_sweep import SweepCondition
+from evenhand.audits.tradeoff import SweepCondition
 from evenhand.mitigations.calibration import default_rate
 from evenhand.papers.political.conditions import list_conditions, list_option_values
 from evenhand.papers.political.tables import join_changes, option_table

@@ -231,10 +231,10 @@ def test_a_second_start_does_nothing_again(five, files, monkeypatch):
     monkeypatch.setattr(replication, "SUITES", ("political",))
     for done in (
         "evenhand.audits.audit.AuditJob.run",
-        "evenhand.audits.mitigation_sweep._costs_of_run",
-        "evenhand.papers.political.measurements.bias_changes",
-        "evenhand.papers.political.measurements.read_with_prompts",
-        "evenhand.audits.mitigation_sweep.MitigationSweep.measure_throughput",
+        "evenhand.audits.tradeoff._costs_of_run",
+        "evenhand.papers.political.conditions.bias_changes",
+        "evenhand.papers.political.conditions.read_with_prompts",
+        "evenhand.audits.tradeoff.MitigationSweep.measure_throughput",
     ):
         monkeypatch.setattr(done, refused)
     before = (five.path / "table_5.md").read_text()

@@ -9,8 +9,8 @@ import pytest
 
 import evenhand
 from evenhand.core.errors import EvenhandError, InputError
-from evenhand.papers.regard import figures, replication, tables
-from evenhand.papers.regard.figures import label_shares
+from evenhand.papers.regard import exhibits, replication
+from evenhand.papers.regard.exhibits import correlations, describe_gap, label_shares, table_4, table_5
 from evenhand.papers.regard.released_data import (
     RegardRelease,
     count_unplaced,
@@ -18,7 +18,6 @@ from evenhand.papers.regard.released_data import (
     mask_differences,
     read_annotated_texts,
 )
-from evenhand.papers.regard.tables import correlations, describe_gap, table_4, table_5
 from evenhand.papers.replicate import prepare
 from evenhand.suites.regard import RegardSuite
 
@@ -49,7 +48,7 @@ def release(folder: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "RESAMPLES", 100)
+    monkeypatch.setattr(exhibits, "RESAMPLES", 100)
     monkeypatch.setattr("evenhand.annotate.label_aggregation.RESAMPLES", 100)
 
 
@@ -125,7 +124,7 @@ def test_shares_by_context_and_demographic() -> None:
 
 
 def test_a_whole_replication(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "CLASSIFIERS", {"VADER": "vader"})
+    monkeypatch.setattr(exhibits, "CLASSIFIERS", {"VADER": "vader"})
     monkeypatch.setattr(replication, "SUBSET", 2)
     run = evenhand.replicate("regard", data=small.parent, out=tmp_path / "r", model="m=stub")
     names = {path.name for path in run.path.iterdir()}

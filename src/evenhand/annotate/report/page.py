@@ -159,9 +159,8 @@ def _build_agreement(run: Run) -> dict[str, Any]:
 
 
 def _agreement_verdict(question: str, rows: pl.DataFrame) -> str:
-    ordinal = rows.filter(pl.col("statistic") == "alpha_ordinal")
-    chosen = ordinal if ordinal.height else rows.filter(pl.col("statistic") == "alpha_nominal")
-    row = chosen.row(0, named=True)
+    statistics = {row["statistic"]: row for row in rows.filter(categories="all").iter_rows(named=True)}
+    row = statistics.get("alpha_ordinal") or statistics["alpha_nominal"]
     what = f"{format_name(question)}: Krippendorff's {_STATISTICS[row['statistic']]},"
     if row["value"] is None:
         return f"{what} could not be computed: {row['null_reason']}."
@@ -400,14 +399,13 @@ def _accuracy_words(rows: Mapping[str, Row]) -> str:
     accuracy = rows.get("accuracy")
     if not accuracy or accuracy["value"] is None:
         return ""
-    words = f"the same label in {format_percent(accuracy['value'])} of {format_count(accuracy['n'], 'text')}"
-    if accuracy["low"] is None:
-        return words
-    words += f" ({format_percent(accuracy['low'])} to {format_percent(accuracy['high'])})"
-    least = rows["always_commonest"]["value"]
-    if accuracy["low"] > least:
-        return words
-    return f"{words}, not clearly more than always giving the most frequent label ({format_percent(least)})"
+    text = f"the same label in {format_percent(accuracy['value'])} of {format_count(accuracy['n'], 'text')}"
+    if accuracy["low"] is not None:
+        text += f" ({format_percent(accuracy['low'])} to {format_percent(accuracy['high'])})"
+        least = rows["always_commonest"]["value"]
+        if accuracy["low"] <= least:
+            text += f", not clearly more than always giving the most frequent label ({format_percent(least)})"
+    return text
 
 
 def _list_output_sections(run: Run, output: str, outputs: Sequence[str]) -> Iterator[Section]:

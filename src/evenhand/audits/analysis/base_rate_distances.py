@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from evenhand.audits.analysis.group_comparison import GroupComparer
 from evenhand.audits.analysis.quantities import Floats, Quantity, Row
 from evenhand.core.records import Prompt
 from evenhand.core.seeds import make_generator
@@ -40,14 +41,11 @@ class DistanceRequest:
 
 
 def distance_table(
-    model: str,
+    comparer: GroupComparer,
     wanted: Mapping[str, DistanceRequest],
     prompt_ids: Sequence[str],
     prompts: Mapping[str, Prompt],
     quantities: Sequence[Quantity],
-    *,
-    seed: int,
-    level: float,
 ) -> pl.DataFrame:
     """The table ``distances``: for each axis and group, and overall, its distance and that of chance.
 
@@ -58,13 +56,14 @@ def distance_table(
     for (family, axis), texts in _list_texts(prompt_ids, prompts, by_family).items():
         for metric, values in _values(by_family[family], quantities):
             for bias, sets in _by_kind(texts, values, by_family[family].sides).items():
-                rng = make_generator(seed, "distances", family, axis, metric, bias)
-                distances = base_rate_distances(sets, rng=rng, level=level)
+                rng = make_generator(comparer.seed, "distances", family, axis, metric, bias)
+                distances = base_rate_distances(sets, rng=rng, level=comparer.level)
                 # The mean over options is no test of its own.
                 tested = [option for option in distances if option != OVERALL]
                 adjusted = benjamini_hochberg([distances[option].p for option in tested])
                 p_adjusted = dict(zip(tested, adjusted, strict=True))
-                known = {"suite": family, "model": model, "metric": metric, "attribute": axis, "bias": bias}
+                known = {"suite": family, "model": comparer.model, "metric": metric}
+                known |= {"attribute": axis, "bias": bias}
                 rows += [
                     {**known, "option": option, **asdict(item), "p_adjusted": p_adjusted.get(option)}
                     for option, item in distances.items()

@@ -52,7 +52,7 @@ class LabelShare:
 def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quantity]) -> list[LabelShare]:
     """The shares of labels that begin at a cut, primary ones first: the lowest label and the highest."""
     means = {(item.metric, item.output): item for item in quantities if item.kind == "mean"}
-    primary, others = list[LabelShare](), list[LabelShare]()
+    shares: list[LabelShare] = []
     for spec, info in infos.items():
         for output in info.outputs:
             values = means.get((spec, output.name))
@@ -60,13 +60,10 @@ def find_cut_shares(infos: Mapping[str, MetricInfo], quantities: Sequence[Quanti
                 continue
             # A single cut, or two on either side of 0: the labels between them have no cut of their own.
             names, labels = output.shares(), output.labels
-            shares = [LabelShare(values, names[labels[-1]], output.cuts[-1], below=False, end=output.high)]
             if len(output.cuts) > 1:
-                low = LabelShare(values, names[labels[0]], output.cuts[0], below=True, end=output.low)
-                shares.insert(0, low)
-            for share in shares:
-                (primary if share.output in info.primary else others).append(share)
-    return primary + others
+                shares.append(LabelShare(values, names[labels[0]], output.cuts[0], True, output.low))
+            shares.append(LabelShare(values, names[labels[-1]], output.cuts[-1], False, output.high))
+    return sorted(shares, key=lambda share: share.output not in infos[share.values.metric].primary)
 
 
 def cut_table(
@@ -76,9 +73,7 @@ def cut_table(
     quantities: Sequence[Quantity],
     comparisons: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Each group's share at every cut, and its gap to the baseline it has in ``comparisons``."""
-    used = comparisons.select("suite", "axis", "baseline").unique().iter_rows()
-    comparer = replace(comparer, baselines={(suite, axis): baseline for suite, axis, baseline in used})
+    """Each group's share at every cut, and its gap to the baseline of its axis."""
     rows: list[Row] = []
     left = MOST_WORK
     parts = FEW_CUTS if sum(len(axis.groups) for axis in axes) > MANY_GROUPS else CUT_GRID
@@ -122,18 +117,11 @@ def _rows(
         for axis, of_axis in zip(axes, estimates, strict=True):
             for group, estimate in zip(axis.groups, of_axis[place], strict=True):
                 key = (axis.suite, axis.name, group)
-                yield {
-                    **name_columns(axis, flags[place]),
-                    "model": comparer.model,
-                    "group": group,
-                    "cut": cut,
-                    "own": cut == share.own,
-                    "value": estimate.value,
-                    "value_low": estimate.low,
-                    "value_high": estimate.high,
-                    **{name: of_group.get(key, {}).get(name) for name in GAP_COLUMNS},
-                    "p_adjusted": p_adjusted.get(key) if key in of_group else None,
-                }
+                row = {"model": comparer.model, "group": group, "cut": cut, "own": cut == share.own}
+                row |= {"value": estimate.value, "value_low": estimate.low, "value_high": estimate.high}
+                gap = {name: of_group.get(key, {}).get(name) for name in GAP_COLUMNS}
+                gap["p_adjusted"] = p_adjusted.get(key) if key in of_group else None
+                yield {**name_columns(axis, flags[place]), **row, **gap}
 
 
 BINS = 24
@@ -177,18 +165,9 @@ def distribution_table(
                 if not own.size:
                     continue
                 quantiles = np.quantile(own, list(QUANTILES.values())).tolist()
-                rows.append(
-                    {
-                        **name_columns(axis, quantity),
-                        "model": model,
-                        "group": group,
-                        "low": bins.low,
-                        "high": bins.high,
-                        "counts": bins.counts(own),
-                        "n": int(own.size),
-                        **dict(zip(QUANTILES, quantiles, strict=True)),
-                    }
-                )
+                row = name_columns(axis, quantity) | {"model": model, "group": group, "n": own.size}
+                row |= {"low": bins.low, "high": bins.high, "counts": bins.counts(own)}
+                rows.append(row | dict(zip(QUANTILES, quantiles, strict=True)))
     return pl.DataFrame(rows, schema=dict(DISTRIBUTIONS))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -103,28 +104,17 @@ def explanation_table(
     for spec, metric in metrics.items():
         if not isinstance(metric, ExplainsScores):
             continue
+        info = metric.info
+        render = partial(render_text, scope=info.scope, masking=info.masking, mask_option=mask)
         of_metric = texts.filter(pl.col("metric") == spec).drop("metric")
         for output, text_id, text, prompt_id in of_metric.iter_rows():
-            prompt, info = prompts[prompt_id], metric.info
-            read = render_text(
-                prompt.text,
-                text,
-                scope=info.scope,
-                masking=info.masking,
-                mentions=prompt.mentions,
-                mask_option=mask,
-            )
-            rows.append(
-                {
-                    "text_id": text_id,
-                    "metric": spec,
-                    "output": output,
-                    "read": read.text,
-                    "masks": [{"start": start, "end": end} for start, end in read.masks],
-                    "words": [
-                        {"start": word.start, "end": word.end, "weight": float(word.weight)}
-                        for word in metric.explain(read, output)
-                    ],
-                }
-            )
+            prompt = prompts[prompt_id]
+            read = render(prompt.text, text, mentions=prompt.mentions)
+            place = {"text_id": text_id, "metric": spec, "output": output, "read": read.text}
+            masks = [{"start": start, "end": end} for start, end in read.masks]
+            words = [
+                {"start": word.start, "end": word.end, "weight": float(word.weight)}
+                for word in metric.explain(read, output)
+            ]
+            rows.append({**place, "masks": masks, "words": words})
     return pl.DataFrame(rows, schema=dict(EXPLANATIONS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -23,14 +23,13 @@ from evenhand.audits.analysis.group_comparison import (
     rescale_to_all,
     split_sides,
 )
-from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, cross_axes, read_axes
+from evenhand.audits.analysis.quantities import Axis, Flags, Quantity, Row, cross_axes, read_axes
 from evenhand.audits.parallel import map_threads
 from evenhand.config import SettingsOptions
 from evenhand.core.records import ALL, Prompt
 from evenhand.core.seeds import make_generator
-from evenhand.stats.contrasts import stratified_difference
-from evenhand.stats.permutation import cluster_permutation
-from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS
+from evenhand.stats.contrasts import cluster_permutation, stratified_difference
+from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
 
 ALPHA = 0.05
 LEAST, MOST = 2_000, 1_000_000
@@ -44,7 +43,6 @@ _UNCHECKED = "not checked: "
 TOO_MANY = f"{_UNCHECKED}the family is too large for the arrangements there are"
 TOO_LONG = f"{_UNCHECKED}a family of this size takes many arrangements; --check all draws them"
 _TEMPLATE = "template"
-_NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,52 +76,38 @@ def analyse_groups(
         for suite, card in suites.items()
         if card.get("distances")
     }
-    plain = axes = read_axes(prompt_ids, prompts)
-    left_out: Sequence[str] = ()
-    supported: list[Row] = []
+    plain = axes = read_axes(prompt_ids, prompts, suites, options["baseline"])
+    warnings: list[str] = []
     if options["intersections"]:
-        # Crossings are exploratory on every metric.
-        crossed = cross_axes(plain, comparer.baselines)
-        metrics = tuple(dict.fromkeys(quantity.metric for quantity in quantities))
-        comparer = replace(
-            comparer,
-            baselines={**comparer.baselines, **crossed.baselines},
-            exploratory={**comparer.exploratory, **dict.fromkeys(crossed.baselines, metrics)},
-        )
-        axes = [*plain, *crossed.axes]
-        left_out = crossed.left_out
-    strata = compare_strata(comparer, plain, quantities, find_strata(prompt_ids, prompts, properties))
+        crossed, warnings = cross_axes(plain, {quantity.metric for quantity in quantities})
+        axes = [*plain, *crossed]
+    if comparer.test in NOT_CLUSTERED:
+        warnings.append(f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}")
     comparisons = comparer.comparisons(axes, quantities)
-    if options["check"] != "none" and comparer.test == "cluster":
-        supported = [
-            row
-            for row in comparisons
-            if not row["exploratory"] and row["p_adjusted"] is not None and row["p_adjusted"] <= ALPHA
-        ]
+    supported = [
+        row
+        for row in comparisons
+        if not row["exploratory"] and row["p_adjusted"] is not None and row["p_adjusted"] <= ALPHA
+    ]
+    if supported and options["check"] != "none" and comparer.test == "cluster":
         check_by_permutation(comparer, supported, axes, quantities, options["check"])
+        warnings += describe_unconfirmed(supported)
     pairs = comparer.pairs(plain, quantities) if options["pairs"] else []
     tables = {
         "groups": comparer.groups(axes, quantities),
         "comparisons": pl.DataFrame(comparisons, schema=dict(COMPARISONS)),
         "omnibus": omnibus_table(comparer, axes, quantities),
         "pairs": pl.DataFrame(pairs, schema=dict(COMPARISONS)),
-        **strata,
+        "strata": empty_table("strata"),
+        "strata_groups": empty_table("strata_groups"),
     }
+    if any(properties.values()):
+        strata = find_strata(prompt_ids, prompts, properties)
+        tables |= compare_strata(comparer, plain, quantities, strata)
+        warnings += describe_reversals(tables["strata"])
     if requests:
-        tables["distances"] = distance_table(
-            comparer.model,
-            requests,
-            prompt_ids,
-            prompts,
-            quantities,
-            seed=comparer.seed,
-            level=comparer.level,
-        )
-    test = (
-        [f"--test {comparer.test}: {NOT_CLUSTERED[comparer.test]}"] if comparer.test in NOT_CLUSTERED else []
-    )
-    warnings = (*left_out, *test, *describe_unconfirmed(supported), *describe_reversals(strata["strata"]))
-    return AnalysisResult(tables, warnings, tuple(axes))
+        tables["distances"] = distance_table(comparer, requests, prompt_ids, prompts, quantities)
+    return AnalysisResult(tables, tuple(warnings), tuple(axes))
 
 
 def check_by_permutation(
@@ -168,15 +152,10 @@ def _permute(seed: int, row: Row, axis: Axis, quantity: Quantity, bar: float, re
     inside, other = split_sides(axis, row["group"], row["baseline"])
     values = quantity.values[axis.rows]
     used = (inside | other) & ~np.isnan(values)
-    keys = ("suite", "axis", "group", "metric", "output")
-    result = cluster_permutation(
-        values[used],
-        inside[used],
-        axis.clusters[used],
-        rng=make_generator(seed, "check", *(row[key] for key in keys)),
-        is_share=quantity.kind == "share",
-        resamples=resamples,
-    )
+    names = ("suite", "axis", "group", "metric", "output")
+    rng, is_share = make_generator(seed, "check", *(row[name] for name in names)), quantity.kind == "share"
+    rows = (values[used], inside[used], axis.clusters[used])
+    result = cluster_permutation(*rows, rng=rng, is_share=is_share, resamples=resamples)
     row["p_permutation"] = result.p
     if result.p is None or (result.is_exact and 2 / result.arrangements > bar):
         row["check"] = TOO_MANY
@@ -214,15 +193,14 @@ class PromptStrata:
 
     suite: str
     by: str
-    names: tuple[str, ...]
-    codes: Ints
-    """For each text of the run the number of its stratum, or -1."""
+    labels: pl.Series
+    """For each text of the run its stratum; null where it has none."""
 
     def parts(self, axis: Axis) -> Iterator[tuple[str, Axis]]:
         """Each stratum with the rows of the axis that lie in it; strata without any are left out."""
-        codes = self.codes[axis.rows]
-        for code in np.unique(codes[codes != _NONE]).tolist():
-            yield self.names[code], axis.select(codes == code)
+        labels = self.labels.gather(axis.rows)
+        for name in labels.drop_nulls().unique().sort():
+            yield name, axis.select(labels.eq_missing(name).to_numpy())
 
 
 def find_strata(
@@ -234,13 +212,9 @@ def find_strata(
         of_prompt = {
             key: read_stratum(prompt, by) for key, prompt in prompts.items() if prompt.suite == suite
         }
-        labels = [of_prompt.get(prompt_id) for prompt_id in prompt_ids]
-        names = tuple(sorted({label for label in labels if label is not None}))
-        number: dict[str | None, int] = {None: _NONE}
-        number |= {name: code for code, name in enumerate(names)}
-        codes = np.array([number[label] for label in labels], dtype=np.int64)
-        if len(names) > 1:
-            listed.append(PromptStrata(suite, by, names, codes))
+        labels = pl.Series([of_prompt.get(prompt_id) for prompt_id in prompt_ids], dtype=pl.String)
+        if labels.drop_nulls().n_unique() > 1:
+            listed.append(PromptStrata(suite, by, labels))
     return listed
 
 
@@ -279,16 +253,12 @@ def compare_strata(
 def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Row) -> Row:
     """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
     inside, other = split_sides(axis, whole["group"], whole["baseline"])
-    values, codes = quantity.values[axis.rows], strata.codes[axis.rows]
-    used: Flags = (inside | other) & ~np.isnan(values) & (codes != _NONE)
-    contrast = stratified_difference(
-        values[used],
-        inside[used],
-        codes[used],
-        axis.clusters[used],
-        is_share=quantity.kind == "share",
-        level=comparer.level,
-    )
+    values = quantity.values[axis.rows]
+    # In the order of their names, from 1.
+    codes = strata.labels.gather(axis.rows).rank("dense").fill_null(0).to_numpy()
+    used: Flags = (inside | other) & ~np.isnan(values) & (codes > 0)
+    rows, is_share = (values[used], inside[used], codes[used], axis.clusters[used]), quantity.kind == "share"
+    contrast = stratified_difference(*rows, is_share=is_share, level=comparer.level)
     gap = rescale_to_all(contrast.adjusted) if whole["baseline"] == ALL else contrast.adjusted
     sides = ("group_value", "baseline_value", "effect_size", "cliffs_delta")
     return {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations, product, starmap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,8 +40,6 @@ from evenhand.stats.intervals import clustered_mean
 from evenhand.stats.results import Difference, Omnibus
 from evenhand.store.schemas import GROUPS, OMNIBUS
 
-Baselines = Mapping[tuple[str, str], str]
-"""(suite, axis) to a group's name, ``(rest)`` or ``(all)``."""
 GapTest = Literal["cluster", "binomial", "chi-square", "paired-t", "wilcoxon"]
 """``cluster`` is the default; those of the papers assume that texts or pairs are independent."""
 NOT_CLUSTERED: Mapping[GapTest, str] = {
@@ -82,16 +80,11 @@ class GapSide(NamedTuple):
         mean = float(values.mean()) if values.size else None
         return cls(values.size, mean, values, axis.clusters[chosen][known])
 
-    @classmethod
-    def of_share(cls, yes: int, n: int) -> GapSide:
-        """The share of texts that have a label, without the texts."""
-        return cls(n, yes / n if n else None)
-
     def merge(self, other: GapSide) -> GapSide:
         """Both sides as one, without clusters."""
         n, values = self.n + other.n, np.concatenate([self.values, other.values])
         if values.size < n:
-            return GapSide.of_share(sum(round(side.n * (side.mean or 0)) for side in (self, other)), n)
+            return GapSide(n, sum(round(side.n * (side.mean or 0)) for side in (self, other)) / n)
         return GapSide(n, float(values.mean()) if n else None, values)
 
 
@@ -167,12 +160,9 @@ class GroupComparer:
     """How the groups of a run are compared."""
 
     model: str
-    baselines: Baselines
     level: float = 0.95
     correction: Correction = "bh"
     seed: int = 0
-    exploratory: Mapping[tuple[str, str], Collection[str]] = field(default_factory=dict)
-    """(suite, axis) to the metrics that are exploratory there."""
     test: GapTest = "cluster"
 
     def groups(self, axes: Iterable[Axis], quantities: Sequence[Quantity]) -> pl.DataFrame:
@@ -236,7 +226,7 @@ class GroupComparer:
         """
         if len(axis.groups) < 2:
             return [[] for _ in quantities]
-        baseline = self.baselines.get((axis.suite, axis.name), REST)
+        baseline = axis.baseline
         if baseline not in (REST, ALL, *axis.groups):
             raise missing_baseline_error(baseline, axis.name, axis.groups)
         base = None if baseline in (REST, ALL) else axis.groups.index(baseline)
@@ -256,20 +246,17 @@ class GroupComparer:
                     continue
                 gap = gaps.difference(place, code)
                 if is_share and self.test == "cluster":
-                    yes = counts[code].astype(int)
-                    a, b = starmap(GapSide.of_share, zip(yes.tolist(), sizes[code].tolist(), strict=True))
+                    of_sides = zip(sizes[code].tolist(), counts[code].astype(int).tolist(), strict=True)
+                    a, b = (GapSide(n, yes / n if n else None) for n, yes in of_sides)
                 else:
                     a, b = (GapSide.of(quantity, axis, side) for side in split_sides(axis, group, baseline))
-                    gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
+                    if self.test != "cluster":
+                        gap = retest_gap(gap, a, b, is_share=is_share, level=self.level, test=self.test)
                 ratio = gaps.ratio(place, code) if ratios and baseline != ALL else None
                 missing = all_nulls if base is None else nulls[code] + nulls[base]
                 rows.append(self._comparison(axis, group, baseline, quantity, gap, (a, b), ratio, missing))
             outputs.append(rows)
         return outputs
-
-    def is_exploratory(self, axis: Axis, quantity: Quantity) -> bool:
-        """Whether comparisons of this output on this axis lie outside the primary family."""
-        return not quantity.is_primary or quantity.metric in self.exploratory.get((axis.suite, axis.name), ())
 
     def family(self, axis: Axis, role: str) -> Row:
         """The columns that make a comparison an exploratory one of a family of its own."""
@@ -308,7 +295,7 @@ class GroupComparer:
             else:
                 size = hedges_g(side.values, other.values).value
                 delta = cliffs_delta(side.values, other.values).value
-        exploratory = self.is_exploratory(axis, quantity)
+        exploratory = axis.is_exploratory(quantity)
         return {
             **name_columns(axis, quantity),
             "model": self.model,
@@ -369,17 +356,12 @@ def omnibus_table(
         known = ~np.isnan(values)
         is_chi = comparer.test == "chi-square" and quantity.kind == "share"
         test = _chi_square if is_chi else clustered_omnibus
-        exploratory = comparer.is_exploratory(axis, quantity)
+        exploratory = axis.is_exploratory(quantity)
         role = "exploratory omnibus" if exploratory else "omnibus"
-        rows.append(
-            {
-                **name_columns(axis, quantity),
-                "model": comparer.model,
-                "exploratory": exploratory,
-                "family": f"{axis.suite} / {comparer.model} / {role}",
-                **asdict(test(values[known], axis.codes[known], axis.clusters[known])),
-            }
-        )
+        family = f"{axis.suite} / {comparer.model} / {role}"
+        row = {"model": comparer.model, "exploratory": exploratory, "family": family}
+        row |= asdict(test(values[known], axis.codes[known], axis.clusters[known]))
+        rows.append(row | name_columns(axis, quantity))
     return pl.DataFrame(correct_rows(rows, comparer.correction), schema=dict(OMNIBUS))
 
 
@@ -391,14 +373,6 @@ def _chi_square(values: np.ndarray, codes: np.ndarray, clusters: np.ndarray) -> 
     result = chi_square(counts)
     n_clusters, n_groups = np.unique(clusters).size, int(np.count_nonzero(counts.sum(axis=1)))
     method = result.method if result.warning is None else f"{result.method}; {result.warning}"
-    return Omnibus(
-        statistic=result.statistic,
-        df_between=result.df,
-        p=result.p,
-        n=result.n,
-        n_clusters=n_clusters,
-        n_groups=n_groups,
-        groups_left_out=0,
-        method=method,
-        null_reason=result.null_reason,
-    )
+    sizes = {"n": result.n, "n_clusters": n_clusters, "n_groups": n_groups, "groups_left_out": 0}
+    test: dict[str, Any] = {"statistic": result.statistic, "df_between": result.df, "p": result.p, **sizes}
+    return Omnibus(**test, method=method, null_reason=result.null_reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -32,19 +32,15 @@ class Quantity:
     kind: Literal["share", "mean"]
     values: Floats
     is_primary: bool
-    reasons: tuple[str, ...] = ()
-    """Why texts have no value."""
-    reason: Ints | None = None
-    """For each text the number of its reason, or -1; None where no reasons are known."""
+    reasons: pl.Series | None = None
+    """For each text why it has no value; null where the metric gives no reason."""
 
     def nulls(self, rows: Ints) -> Counter[str]:
         """How many of these texts have no value, by reason."""
         empty = rows[np.isnan(self.values[rows])]
-        if self.reason is None or not self.reasons:
-            return Counter({UNKNOWN: int(empty.size)}) if empty.size else Counter()
-        counts = np.bincount(self.reason[empty] + 1, minlength=len(self.reasons) + 1).tolist()
-        names = (UNKNOWN, *self.reasons)
-        return Counter({name: count for name, count in zip(names, counts, strict=True) if count})
+        if self.reasons is None:
+            return Counter({UNKNOWN: empty.size} if empty.size else {})
+        return Counter(self.reasons.gather(empty).fill_null(UNKNOWN).to_list())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +56,14 @@ class Axis:
     """For each of these rows the number of its group."""
     clusters: Ints
     """For each of these rows the number of its cluster."""
+    baseline: str = REST
+    """The group that the others are compared with, or ``(rest)`` or ``(all)``."""
+    exploratory: Collection[str] = ()
+    """The metrics that are outside the primary family here."""
+
+    def is_exploratory(self, quantity: Quantity) -> bool:
+        """Whether comparisons of this output on this axis lie outside the primary family."""
+        return not quantity.is_primary or quantity.metric in self.exploratory
 
     def select(self, chosen: Flags) -> Axis:
         """The axis with some of its rows; its groups stay, also those that lose every row."""
@@ -71,8 +75,17 @@ def name_columns(axis: Axis, quantity: Quantity) -> Row:
     return {"suite": axis.suite, "axis": axis.name, "metric": quantity.metric, "output": quantity.output}
 
 
-def read_axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[Axis]:
-    """Every axis of every suite, in the order the prompts name them; a text of two groups is there twice."""
+def read_axes(
+    prompt_ids: Sequence[str],
+    prompts: Mapping[str, Prompt],
+    suites: Mapping[str, Mapping[str, Any]] | None = None,
+    baselines: Mapping[str, str] | None = None,
+) -> list[Axis]:
+    """Every axis of every suite, in the order the prompts name them; a text of two groups is there twice.
+
+    ``suites``, described as a manifest does, declare baselines and exploratory metrics; ``baselines``, by
+    axis, are the user's.
+    """
     clusters: dict[tuple[str, str], int] = {}
     members: list[tuple[str, str, str, str, int]] = []
     # Prompts first, then texts as columns: a million texts have far fewer prompts, or one each at most.
@@ -89,30 +102,32 @@ def read_axes(prompt_ids: Sequence[str], prompts: Mapping[str, Prompt]) -> list[
         groups = part["group"].unique().sort()
         codes = part["group"].replace_strict(groups, range(len(groups)), return_dtype=pl.Int64)
         rows, of_row = part["row"].to_numpy(), part["cluster"].to_numpy()
-        axes.append(Axis(part["suite"][0], part["axis"][0], tuple(groups), rows, codes.to_numpy(), of_row))
+        axis = Axis(part["suite"][0], part["axis"][0], tuple(groups), rows, codes.to_numpy(), of_row)
+        card = (suites or {}).get(axis.suite, {})
+        declared = {**card.get("baselines", {}), **(baselines or {})}
+        exploratory = card.get("exploratory", {}).get(axis.name, ())
+        axes.append(replace(axis, baseline=declared.get(axis.name, REST), exploratory=exploratory))
     return axes
 
 
 def read_quantities(
-    spec: str, info: MetricInfo, scores: pl.DataFrame, text_ids: pl.Series
+    infos: Mapping[str, MetricInfo], scores: pl.LazyFrame, text_ids: pl.Series
 ) -> Iterator[Quantity]:
-    """The quantities of one metric, aligned with ``text_ids``."""
+    """The quantities of every metric, by its spec, aligned with ``text_ids``."""
     frame = pl.DataFrame({"text_id": text_ids})
-    for output in info.outputs:
-        columns = ("text_id", "value", "label", "null_reason")
-        of_output = scores.filter(pl.col("output") == output.name).select(columns)
-        aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
-        # For each text the number of its reason, and the names of these.
-        column, labels = aligned["null_reason"], aligned["label"]
-        reasons = tuple(column.drop_nulls().unique().sort().to_list())
-        numbers = column.replace_strict(reasons, range(len(reasons)), default=-1, return_dtype=pl.Int64)
-        reason = numbers.fill_null(-1).to_numpy()
-        if output.kind != "label":
-            values = aligned["value"].to_numpy().astype(np.float64)
-            yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons, reason)
-        for label, name in output.shares().items():
-            shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
-            yield Quantity(spec, name, "share", shares, name in info.primary, reasons, reason)
+    for spec, info in infos.items():
+        of_metric = scores.filter(pl.col("metric") == spec).collect()
+        for output in info.outputs:
+            columns = ("text_id", "value", "label", "null_reason")
+            of_output = of_metric.filter(pl.col("output") == output.name).select(columns)
+            aligned = frame.join(of_output, on="text_id", how="left", maintain_order="left")
+            reasons, labels = aligned["null_reason"], aligned["label"]
+            if output.kind != "label":
+                values = aligned["value"].to_numpy().astype(np.float64)
+                yield Quantity(spec, output.name, "mean", values, output.name in info.primary, reasons)
+            for label, name in output.shares().items():
+                shares = (labels == label).cast(pl.Float64).to_numpy().astype(np.float64)
+                yield Quantity(spec, name, "share", shares, name in info.primary, reasons)
 
 
 MOST_GROUPS = 100
@@ -120,20 +135,12 @@ MOST_GROUPS = 100
 CROSS_SEPARATOR = " x "
 
 
-@dataclass(frozen=True, slots=True)
-class CrossedAxes:
-    """The crossed axes of a run, and what was left out."""
+def cross_axes(axes: Sequence[Axis], metrics: Collection[str] = ()) -> tuple[list[Axis], list[str]]:
+    """Every two axes of one suite that cross, exploratory on all metrics, and a warning for each left out.
 
-    axes: tuple[Axis, ...]
-    baselines: Mapping[tuple[str, str], str]
-    left_out: tuple[str, ...]
-    """A warning each."""
-
-
-def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -> CrossedAxes:
-    """Every two axes of one suite that cross; their baseline is that of both axes, else ``(rest)``."""
+    Their baseline is that of both axes, else ``(rest)``.
+    """
     crossed: list[Axis] = []
-    declared: dict[tuple[str, str], str] = {}
     left_out: list[str] = []
     # A text that belongs to two groups of an axis has no one crossed group.
     single = [axis for axis in axes if np.unique(axis.rows).size == axis.rows.size]
@@ -152,10 +159,8 @@ def cross_axes(axes: Sequence[Axis], baselines: Mapping[tuple[str, str], str]) -
             continue
         pairs = [divmod(int(cell), len(second.groups)) for cell in cells]
         groups = tuple(f"{first.groups[a]}{CROSS_SEPARATOR}{second.groups[b]}" for a, b in pairs)
-        clusters = first.clusters[of_first]
-        crossed.append(Axis(first.suite, name, groups, rows, codes.astype(np.int64), clusters))
-        names = [baselines.get((part.suite, part.name), REST) for part in (first, second)]
-        both = CROSS_SEPARATOR.join(names)
-        is_rest = both not in groups or not {REST, ALL}.isdisjoint(names)
-        declared[first.suite, name] = REST if is_rest else both
-    return CrossedAxes(tuple(crossed), declared, tuple(left_out))
+        both = CROSS_SEPARATOR.join([first.baseline, second.baseline])
+        is_rest = both not in groups or not {REST, ALL}.isdisjoint((first.baseline, second.baseline))
+        of_rows = (rows, codes.astype(np.int64), first.clusters[of_first])
+        crossed.append(Axis(first.suite, name, groups, *of_rows, REST if is_rest else both, metrics))
+    return crossed, left_out

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from operator import attrgetter
 
@@ -18,7 +19,7 @@ from evenhand.audits.analysis.group_comparison import (
     split_sides,
 )
 from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, name_columns, read_axes
-from evenhand.audits.loaded_run import FILES, FinishedRun, read_axis_settings, read_command
+from evenhand.audits.loaded_run import FILES, FinishedRun, read_command
 from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.records import ALL, Prompt
@@ -50,14 +51,15 @@ class RunComparer:
     def tables(self) -> dict[str, pl.DataFrame]:
         """``groups`` and ``comparisons`` of each run on what all share, then what is between them."""
         leaderboard, standings = self._rank_runs()
-        parts = [
-            (replace(self.comparer, model=name), [self._rows_of_run(axis, run) for axis in self.axes])
-            for run, name in enumerate(self.names)
+        comparers = [replace(self.comparer, model=name) for name in self.names]
+        axes = [
+            [axis.select(self.run[axis.rows] == run) for axis in self.axes] for run in range(len(self.names))
         ]
+        parts = list(zip(comparers, axes, strict=True))
         # The gaps of each run are families of their own.
-        gaps = [gap for comparer, axes in parts for gap in comparer.comparisons(axes, self.quantities)]
+        gaps = [gap for comparer, own in parts for gap in comparer.comparisons(own, self.quantities)]
         return {
-            "groups": pl.concat([comparer.groups(axes, self.quantities) for comparer, axes in parts]),
+            "groups": pl.concat([comparer.groups(own, self.quantities) for comparer, own in parts]),
             "comparisons": pl.DataFrame(gaps, schema=dict(COMPARISONS)),
             "changes": pl.DataFrame(self.list_changes(), schema=dict(CHANGES)),
             "leaderboard": leaderboard,
@@ -69,20 +71,12 @@ class RunComparer:
 
         ``run_low`` and ``run_high`` are the interval of the run's gap, and no columns of the table.
         """
-        rows = [
-            row
-            for number in range(1, len(self.names))
-            for axis in self.axes
-            for row in self._compare_axis(number, axis)
-        ]
+        others = product(range(1, len(self.names)), self.axes)
+        rows = [row for number, axis in others for row in self._compare_axis(number, axis)]
         return correct_rows(rows, self.comparer.correction)
 
-    def _rows_of_run(self, axis: Axis, number: int) -> Axis:
-        """The rows of an axis that one run wrote."""
-        return axis.select(self.run[axis.rows] == number)
-
     def _compare_axis(self, number: int, axis: Axis) -> Iterator[Row]:
-        parts = [self._rows_of_run(axis, run) for run in (number, 0)]
+        parts = [axis.select(self.run[axis.rows] == run) for run in (number, 0)]
         gaps = [self.comparer.compare_outputs(part, self.quantities) for part in parts]
         for quantity, new, old in zip(self.quantities, *gaps, strict=True):
             for both in zip(new, old, strict=True):
@@ -112,19 +106,11 @@ class RunComparer:
             ends = (contrast.estimate, contrast.high, contrast.low)
             estimate, low, high = (None if end is None else -end for end in ends)
             wider = replace(contrast, estimate=estimate, low=low, high=high)
-        return self._change(number, axis, quantity, "gap", contrast) | {
-            "group": new["group"],
-            "baseline": new["baseline"],
-            "run_value": new["estimate"],
-            "reference_value": old["estimate"],
-            "run_low": new["low"],
-            "run_high": new["high"],
-            "n": new["n"] + new["n_baseline"],
-            "n_reference": old["n"] + old["n_baseline"],
-            "widens": wider.estimate,
-            "widens_low": wider.low,
-            "widens_high": wider.high,
-        }
+        known = {"group": new["group"], "baseline": new["baseline"], "reference_value": old["estimate"]}
+        known |= {"run_value": new["estimate"], "run_low": new["low"], "run_high": new["high"]}
+        known |= {"widens": wider.estimate, "widens_low": wider.low, "widens_high": wider.high}
+        known |= {"n": new["n"] + new["n_baseline"], "n_reference": old["n"] + old["n_baseline"]}
+        return self._change(number, axis, quantity, "gap", contrast) | known
 
     def _contrast(
         self, axis: Axis, quantity: Quantity, cells: Sequence[tuple[int, Flags, float]]
@@ -134,18 +120,14 @@ class RunComparer:
         known = ~np.isnan(values)
         chosen = [np.flatnonzero(known & (run == number) & rows) for number, rows, _ in cells]
         rows = np.concatenate(chosen)
-        return clustered_contrast(
-            values[rows],
-            np.repeat(np.arange(len(cells)), [part.size for part in chosen]),
-            axis.clusters[rows],
-            weights=[weight for _, _, weight in cells],
-            is_share=quantity.kind == "share",
-            level=self.comparer.level,
-        )
+        cell = np.repeat(np.arange(len(cells)), [part.size for part in chosen])
+        weights, level = [weight for _, _, weight in cells], self.comparer.level
+        test = partial(clustered_contrast, weights=weights, is_share=quantity.kind == "share", level=level)
+        return test(values[rows], cell, axis.clusters[rows])
 
     def _change(self, number: int, axis: Axis, quantity: Quantity, effect: str, contrast: Difference) -> Row:
         run, reference = self.names[number], self.names[0]
-        exploratory = self.comparer.is_exploratory(axis, quantity)
+        exploratory = axis.is_exploratory(quantity)
         role = f"{'exploratory ' if exploratory else ''}{effect}s"
         return {
             **name_columns(axis, quantity),
@@ -162,7 +144,7 @@ class RunComparer:
 
     def _rank_runs(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The runs ranked on every axis and output, and counted over all primary ones, best first."""
-        names, comparer = self.names, self.comparer
+        names = self.names
         rows: list[Row] = []
         # How often each run's groups stand closer together than another run's; its ties; its unknown outputs.
         narrower = np.zeros((len(names), len(names)), dtype=np.int64)
@@ -170,26 +152,18 @@ class RunComparer:
         for axis, quantity in product(self.axes, self.quantities):
             values = quantity.values[axis.rows]
             known = ~np.isnan(values)
-            ranking = rank_spreads(
-                values[known],
-                self.run[axis.rows][known],
-                axis.codes[known],
-                axis.clusters[known],
-                n_runs=len(names),
-                level=self.comparer.level,
-            )
-            exploratory = comparer.is_exploratory(axis, quantity)
+            columns = (values, self.run[axis.rows], axis.codes, axis.clusters)
+            known_rows = (column[known] for column in columns)
+            ranking = rank_spreads(*known_rows, n_runs=len(names), level=self.comparer.level)
+            exploratory = axis.is_exploratory(quantity)
             rows += [
                 {
                     **name_columns(axis, quantity),
+                    **asdict(spread),
                     "run": name,
-                    "rank": spread.rank,
                     "spread": spread.value,
-                    "low": spread.low,
-                    "high": spread.high,
                     "tied_with": [names[other] for other in spread.tied],
                     "groups": ranking.groups,
-                    "null_reason": spread.null_reason,
                     "exploratory": exploratory,
                 }
                 for name, spread in zip(names, ranking.spreads, strict=True)
@@ -204,15 +178,10 @@ class RunComparer:
                     narrower[winner, loser] += 1
                 else:
                     tied[[gap.a, gap.b]] += 1
-        standings = {
-            "run": list(names),
-            # A run is behind those that beat it more often than it beats them.
-            "rank": 1 + (narrower < narrower.T).sum(axis=1),
-            "narrower": narrower.sum(axis=1),
-            "wider": narrower.sum(axis=0),
-            "tied": tied,
-            "null": null,
-        }
+        # A run is behind those that beat it more often than it beats them.
+        standings = {"run": list(names), "rank": 1 + (narrower < narrower.T).sum(axis=1)}
+        standings |= {"narrower": narrower.sum(axis=1), "wider": narrower.sum(axis=0)}
+        standings |= {"tied": tied, "null": null}
         ranked = pl.DataFrame(standings, schema=dict(STANDINGS)).sort("rank", maintain_order=True)
         return pl.DataFrame(rows, schema=dict(LEADERBOARD)), ranked
 
@@ -273,18 +242,18 @@ def pair_runs(
     metrics, doubts = _find_common_metrics(loaded, names)
     outputs = [{(item.metric, item.output): item for item in run.quantities} for run in loaded]
     parts = list(zip(outputs, rows, strict=True))
-    baselines, exploratory = read_axis_settings(manifest)
+    baselines = manifest["identity"].get("compare", {}).get("baselines", {})
     return RunComparer(
         names=names,
         run=kept["run"].cast(pl.Int64).to_numpy(),
-        axes=tuple(read_axes(kept["id"].to_list(), prompts)),
+        axes=tuple(read_axes(kept["id"].to_list(), prompts, manifest["suites"], baselines)),
         quantities=tuple(
-            replace(item, values=np.concatenate([of[key].values[at] for of, at in parts]), reasons=())
+            replace(item, values=np.concatenate([of[key].values[at] for of, at in parts]), reasons=None)
             for key, item in outputs[0].items()
             if item.metric in metrics
         ),
         paired={suite: suite in paired_suites for suite in common},
-        comparer=GroupComparer(names[0], baselines, level, correction, exploratory=exploratory),
+        comparer=GroupComparer(names[0], level, correction),
         warnings=(*notes, *doubts),
     )
 

@@ -51,6 +51,10 @@ def build_report(run: Run) -> doc.Report:
     note = (
         f"Points: the emotion's share in the corpus, second minus first group. * {LARGER} after correction."
     )
+    facts = [
+        Fact(read_text(part, "name"), read_text(part, "command"), is_code=True)
+        for part in read_objects(run.manifest, "runs")
+    ]
     cells = (table, doc.Text(note, "note", doc.EVERYWHERE), doc.Template("downloads.html.j2"))
     return doc.Report(
         run=run,
@@ -69,13 +73,7 @@ def build_report(run: Run) -> doc.Report:
         ),
         sections=(doc.Section("cells", "Every cell", cells, "Cells"),),
         caveats=CAVEATS,
-        facts=list_facts(
-            run,
-            (
-                Fact(read_text(part, "name"), read_text(part, "command"), is_code=True)
-                for part in read_objects(run.manifest, "runs")
-            ),
-        ),
+        facts=list_facts(run, facts),
         manifest=("command", "name", "identity", "runs", "view"),
         tables=_TABLES,
         values={"verdicts": verdicts, "caveats": list(CAVEATS)},

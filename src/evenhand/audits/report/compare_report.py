@@ -50,6 +50,7 @@ _MEANINGS = {
     INCONCLUSIVE: "too few texts to decide whether it changed",
     NOT_TESTABLE: "no test was possible; the reason is in the table",
 }
+Values = Mapping[str, Any]
 _TABLES = ("standings", "leaderboard", "changes", "comparisons", "groups")
 _KEYS = ("package", "command", "name", "created", "ended", "identity", "runs", "paired", "warnings")
 _COUNTS = {
@@ -176,9 +177,10 @@ class ChangeLine(TableRow):
         return element("svg", zero, way, *dots, class_="move")
 
 
-def build_lines(
-    rows: Iterable[Mapping[str, Any]], known: Mapping[MeasureKey, Measure], effect: str
-) -> list[ChangeLine]:
+Lines = Sequence[ChangeLine]
+
+
+def build_lines(rows: Iterable[Values], known: Mapping[MeasureKey, Measure], effect: str) -> list[ChangeLine]:
     """The changes of gaps or of values: the corrected family, larger than chance, and largest first."""
     lines = [ChangeLine(row, known[row["metric"], row["output"]]) for row in rows if row["effect"] == effect]
 
@@ -192,7 +194,7 @@ def build_lines(
     return sorted(lines, key=rank)
 
 
-def find_scale(lines: Sequence[ChangeLine]) -> AxisScale:
+def find_scale(lines: Lines) -> AxisScale:
     """One scale of parts of a range for all lines, with zero on it."""
     ends = [end for line in lines if line.ends for end in line.ends]
     low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -215,6 +217,10 @@ def build_report(run: Run) -> doc.Report:
     headline, verdict, order = _describe_changes(primary, clear, standings)
     caveats, scale = [*CAVEATS, *list_suite_notes(run)], find_scale(gaps)
     doubts = [f"{line.doubt}." for line in primary if line.verdict == INCONCLUSIVE and line.interval]
+    facts = []
+    for number, item in enumerate(runs, start=1):
+        facts.append(Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", True))
+        facts.append(Fact(f"Run {number} was made by", read_text(item, "command"), is_code=True))
     show_changes = partial(_changes, level=level, has_one_run=len(names) == 2)
     return doc.Report(
         run=run,
@@ -239,17 +245,7 @@ def build_report(run: Run) -> doc.Report:
         ),
         caveats=caveats,
         notes=read_texts(run.manifest, "warnings"),
-        facts=list_facts(
-            run,
-            (
-                fact
-                for number, item in enumerate(runs, start=1)
-                for fact in (
-                    Fact(f"Run {number}", f"{read_text(item, 'name')}: {read_text(item, 'path')}", True),
-                    Fact(f"Run {number} was made by", read_text(item, "command"), is_code=True),
-                )
-            ),
-        ),
+        facts=list_facts(run, facts),
         manifest=_KEYS,
         tables=_TABLES,
         values={"verdict": verdict, "caveats": caveats},
@@ -262,9 +258,7 @@ def build_report(run: Run) -> doc.Report:
     )
 
 
-def _describe_changes(
-    primary: Sequence[ChangeLine], clear: Sequence[ChangeLine], standings: Sequence[Mapping[str, Any]]
-) -> tuple[str, str, str]:
+def _describe_changes(primary: Lines, clear: Lines, standings: Sequence[Values]) -> tuple[str, str, str]:
     """How many gaps changed, the comparison in one sentence, and whose groups are closest together."""
     best = [str(row["run"]) for row in standings if row["rank"] == 1]
     order = f"narrowest over all: {' and '.join(best)}"
@@ -283,7 +277,7 @@ def _describe_changes(
     return headline, f"{headline}; the largest is {what}: {size}; {order}.", order
 
 
-def _describe_families(primary: Sequence[ChangeLine]) -> str:
+def _describe_families(primary: Lines) -> str:
     """Over how many gaps of a run p-values are corrected, and how."""
     sizes = sorted({int(line.value("family_size") or 0) for line in primary})
     hows = sorted({line.text("correction") for line in primary})
@@ -301,8 +295,7 @@ def _describe_question(run: Run, names: Sequence[str]) -> tuple[str, str]:
     compared = join_words(others) if len(others) <= _NAMED else f"{len(others):,} runs"
     paired = read_mapping(manifest, "paired")
     is_paired = all(read_value(paired, suite) for suite in paired)
-    unpaired = "If runs share no prompt, texts are unpaired"
-    how = "Runs are paired by prompt" if is_paired else unpaired
+    how = "Runs are paired by prompt" if is_paired else "If runs share no prompt, texts are unpaired"
     metrics = join_words([format_name(metric) for metric in read_mapping(manifest, "metrics")])
     against = f"{join_words(others)} against {reference}, the reference"
     return (
@@ -334,17 +327,14 @@ def _standings(rows: Sequence[dict[str, Any]], reference: str) -> doc.Table:
             chart=draw_pieces({style: row[key] for key, (_, style) in _COUNTS.items()}, style="share")
         ),
     }
-    for key, (head, _) in _COUNTS.items():
-        columns[doc.Column(head, "num", can_sort=False)] = key
+    columns |= {doc.Column(head, "num", can_sort=False): key for key, (head, _) in _COUNTS.items()}
     placed = [row | {"place": rank} for row, rank in zip(rows, ranks, strict=True)]
     return doc.build_table(
         placed, columns, label="Standings", style="standings", frame="", source="standings"
     )
 
 
-def _filters(
-    lines: Sequence[ChangeLine], names: Sequence[str], tally: Sequence[doc.VerdictCount]
-) -> doc.Template:
+def _filters(lines: Lines, names: Sequence[str], tally: Sequence[doc.VerdictCount]) -> doc.Template:
     selects = [
         (column.capitalize(), column, doc.list_choices(line.text(column) for line in lines))
         for column in ("axis", "metric")
@@ -358,9 +348,9 @@ def _filters(
 
 
 def _leaderboard(run: Run, known: Mapping[MeasureKey, Measure], level: str) -> doc.Section:
-    boards: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in null_non_finite(run.table("leaderboard")).to_dicts():
-        boards.setdefault(tuple(row[key] for key in ("suite", "axis", "metric", "output")), []).append(row)
+    boards = null_non_finite(run.table("leaderboard")).group_by(
+        "suite", "axis", "metric", "output", maintain_order=True
+    )
     lede = (
         f"The typical gap between two groups of an axis, corrected for chance, with its {level} interval. "
         "Equal ranks (=) are ties. Each measure has a scale of its own, from 0 on the left."
@@ -372,39 +362,29 @@ def _leaderboard(run: Run, known: Mapping[MeasureKey, Measure], level: str) -> d
     )
     # Primary measures first, and those that separate runs first.
     bodies = sorted(
-        (build_board(part, known[key[2], key[3]]) for key, part in boards.items()),
+        (build_board(part.to_dicts(), known[metric, output]) for (*_, metric, output), part in boards),
         key=lambda rows: ("exploratory" in rows[0].data, not any(row.tone for row in rows[1:])),
     )
+    size = doc.Column("Typical gap", "num", level, "est")
     table = doc.Table(
         group_head="Measure",
-        columns=(
-            "Run",
-            doc.Column("", "plot", formats="html"),
-            doc.Column("Typical gap", "num", level, "est"),
-            "#Rank",
-        ),
+        columns=("Run", doc.Column("", "plot", formats="html"), size, "#Rank"),
         rows=[row for rows in bodies for row in rows],
         source="leaderboard",
         style="boards",
         formats="html md",
     )
-    blocks = (
-        doc.Text(lede),
-        doc.Legend(legend),
-        table,
-        doc.Template("empty.html.j2", "No measure matches the filter."),
-    )
+    empty = doc.Template("empty.html.j2", "No measure matches the filter.")
+    blocks = (doc.Text(lede), doc.Legend(legend), table, empty)
     return doc.Section("leaderboard", "Leaderboard", blocks, "Leaderboard", "explore")
 
 
-def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc.Row]:
+def build_board(part: Sequence[Values], measure: Measure) -> list[doc.Row]:
     """A heading and a row for each run, of one axis and output of the leaderboard."""
-    first = part[0]
+    axis, tags = part[0]["axis"], ("exploratory",) * bool(part[0]["exploratory"])
     unit = f", in{measure.unit}" if measure.unit else ""
-    data = {"axis": first["axis"], "metric": first["metric"]}
-    data |= {"exploratory": ""} if first["exploratory"] else {}
-    tags = ("exploratory",) * bool(first["exploratory"])
-    heading = doc.Cell(measure.full_title, note=f"by {format_name(first['axis'])}{unit}", tags=tags)
+    heading = doc.Cell(measure.full_title, note=f"by {format_name(axis)}{unit}", tags=tags)
+    data = {"axis": axis, "metric": part[0]["metric"], **dict.fromkeys(tags, "")}
     rows = [doc.Row((heading,), data=data, is_heading=True)]
     ends = [row[key] for row in part for key in ("spread", "low", "high") if row[key] is not None]
     scale = AxisScale(0.0, max(ends, default=0) or 1.0, ())
@@ -423,13 +403,7 @@ def build_board(part: Sequence[Mapping[str, Any]], measure: Measure) -> list[doc
 
 
 def _changes(
-    name: str,
-    lede: str,
-    lines: Sequence[ChangeLine],
-    largest: Sequence[ChangeLine] = (),
-    *,
-    level: str,
-    has_one_run: bool,
+    name: str, lede: str, lines: Lines, largest: Lines = (), *, level: str, has_one_run: bool
 ) -> doc.Section:
     is_gap, scale = name == "gaps", find_scale(lines)
     dots = ((f"one {style}".strip(), "after") for style in ("higher", "lower", "ink", ""))
@@ -463,7 +437,11 @@ def _changes(
         lines,
         columns,
         tone=lambda line: f"{line.tone} {'clear' * (line.verdict in BEYOND)}".strip(),
-        data=_list_filters,
+        data=lambda line: (
+            {key: line.text(key) for key in ("axis", "metric", "run")}
+            | {"so": line.verdict}
+            | ({"exploratory": ""} if line.row["exploratory"] else {})
+        ),
         source="changes",
         style="changes" + " two" * has_one_run,
         shown=1000,
@@ -480,8 +458,3 @@ def _changes(
     )
     title = name.capitalize()
     return doc.Section(name, f"{title} against the reference", blocks, title, "explore")
-
-
-def _list_filters(line: ChangeLine) -> dict[str, str]:
-    keys = {key: line.text(key) for key in ("axis", "metric", "run")} | {"so": line.verdict}
-    return keys | ({"exploratory": ""} if line.row["exploratory"] else {})

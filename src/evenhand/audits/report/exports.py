@@ -39,7 +39,8 @@ def lm_eval_results(run: Run) -> str:
         for name, rows in tasks.items()
     } | axes
     axis_of = {name: _task(rows[0], "suite", "axis") for name, rows in tasks.items()}
-    model, created = _model(run), _seconds(read_text(run.manifest, "created"))
+    model = _model(run)
+    created, ended = (_seconds(read_text(run.manifest, key)) for key in ("created", "ended"))
     content: dict[str, Json] = {
         "results": dict(results),
         "groups": dict(axes),
@@ -65,7 +66,7 @@ def lm_eval_results(run: Run) -> str:
         "model_name": model,
         "model_source": "evenhand",
         "date": created,
-        "total_evaluation_time_seconds": str(_took(run)),
+        "total_evaluation_time_seconds": str(max(0.0, ended - created) if created and ended else 0.0),
     }
     return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
@@ -89,12 +90,12 @@ def list_numbers(run: Run) -> dict[str, float]:
         if isinstance(number := row[column], float)
     }
     findings = find_gaps(run)
-    judged = {
-        "supported": findings.by_standing["supported"],
-        "judged": findings.judged_gaps,
-        "cannot_tell": findings.inconclusive,
+    counts = {
+        "gaps_supported": findings.by_standing["supported"],
+        "gaps_judged": findings.judged_gaps,
+        "gaps_cannot_tell": findings.inconclusive,
     }
-    return numbers | {f"gaps_{name}": float(len(counted)) for name, counted in judged.items()}
+    return numbers | {name: float(len(each)) for name, each in counts.items()}
 
 
 def list_identifiers(run: Run) -> dict[str, str]:
@@ -190,9 +191,3 @@ def _seconds(stamp: str) -> float | None:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
         return None
-
-
-def _took(run: Run) -> float:
-    started, ended = (_seconds(read_text(run.manifest, key)) for key in ("created", "ended"))
-    took = read_number(run.manifest, "seconds")
-    return took or (max(0.0, ended - started) if started and ended else 0.0)

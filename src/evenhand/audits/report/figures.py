@@ -22,8 +22,6 @@ from evenhand.store.run import Run
 
 HEIGHT = 20
 """Units of the tallest column of a histogram."""
-FigureKey = tuple[str, str, str, str]
-"""suite, model, axis, metric."""
 Values = Mapping[str, Any]
 Cuts = tuple[tuple[float, ...], int]
 """Cuts, and which of them is the metric's own."""
@@ -71,7 +69,8 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
     Metrics in the order they were asked for, axes in the order of the table. Where there are more rows
     than may be drawn, whole panels go, exploratory ones first.
     """
-    rows: dict[FigureKey, dict[MeasureKey, list[Values]]] = {}
+    # Suite, model, axis and metric to output.
+    rows: dict[tuple[str, ...], dict[MeasureKey, list[Values]]] = {}
     for row in _read_rows(run, findings):
         suite, model, axis, _, metric, output = (row[column] for column in BAR_KEY)
         rows.setdefault((suite, model, axis, metric), {}).setdefault((metric, output), []).append(row)
@@ -89,7 +88,13 @@ def build_figures(run: Run, findings: Findings, *, most_rows: int) -> tuple[list
         ends = accumulate(len(own) for *_, own in plans)
         # One panel stays whatever its size: a page without a chart helps nobody.
         plans = [plan for plan, end in zip(plans, ends, strict=True) if end <= most_rows] or plans[:1]
-    omnibus, cuts, level = read_omnibus(run), _read_cuts(run), format_level(run)
+    omnibus, level = read_omnibus(run), format_level(run)
+    # For each axis and share its cuts, from the middle outwards, and which is the metric's own.
+    names = ("suite", "model", "axis", "metric", "output")
+    table = run.table("cuts").select(*names, "cut", "own").unique(maintain_order=True)
+    ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
+    parts = ordered.group_by(names, maintain_order=True).agg("cut", "own").iter_rows()
+    cuts = {tuple(key): (tuple(values), own.index(True)) for *key, values, own in parts if True in own}
     figures = []
     for (number, key), part in groupby(plans, key=itemgetter(0, 1)):
         panels, drawn = [], list[Values]()
@@ -141,15 +146,6 @@ def _read_rows(run: Run, findings: Findings) -> Iterator[Values]:
         yield values | more | {"spread": spreads.get(key)}
 
 
-def _read_cuts(run: Run) -> dict[tuple[str, ...], Cuts]:
-    """For each axis and share its cuts, from the middle outwards, and which is the metric's own."""
-    names = ("suite", "model", "axis", "metric", "output")
-    table = run.table("cuts").select(*names, "cut", "own").unique(maintain_order=True)
-    ordered = table.sort(pl.col("cut").abs(), maintain_order=True)
-    parts = ordered.group_by(names, maintain_order=True).agg("cut", "own").iter_rows()
-    return {tuple(key): (tuple(cuts), own.index(True)) for *key, cuts, own in parts if True in own}
-
-
 def _build_panel(
     name: str, measure: Measure, rows: Sequence[Values], level: str, answer: str, cuts: Cuts
 ) -> ChartPanel:
@@ -177,16 +173,10 @@ def _build_panel(
         Column("Texts", "num", "/ clusters", "n"),
     )
     drawn = [_draw_row(row, measure, scale, spread_scale, tallest=tallest, panel=name) for row in ordered]
-    return ChartPanel(
-        id=name,
-        measure=measure,
-        table=Table(columns=columns, rows=drawn, style="chart", frame="", label=measure.full_title),
-        caption=f"{measure.caption}{line}{answer}",
-        has_spread=bool(spreads),
-        supported_count=sum(row["standing"] == "supported" for row in rows),
-        cuts=cuts[0],
-        own_cut=cuts[1],
-    )
+    table = Table(columns=columns, rows=drawn, style="chart", frame="", label=measure.full_title)
+    supported_count = sum(row["standing"] == "supported" for row in rows)
+    caption = f"{measure.caption}{line}{answer}"
+    return ChartPanel(name, measure, table, caption, bool(spreads), supported_count, *cuts)
 
 
 def _draw_row(
@@ -240,8 +230,8 @@ def find_histogram_scale(spreads: Sequence[Values]) -> AxisScale | None:
     if not spreads:
         return None
     low, high = spreads[0]["low"], spreads[0]["high"]
-    ticks = build_scale([low, high], share=False)
-    return AxisScale(low, high, tuple(tick for tick in ticks.ticks if low <= tick <= high) if ticks else ())
+    scale = build_scale([low, high], share=False)
+    return AxisScale(low, high, tuple(tick for tick in scale.ticks if low <= tick <= high) if scale else ())
 
 
 def draw_histogram(spread: Values, scale: AxisScale, *, tallest: float, grid: str = "") -> Markup:

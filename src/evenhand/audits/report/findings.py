@@ -89,11 +89,8 @@ class Gap:
     @property
     def claim(self) -> str:
         """The gap without its evidence: "A: 3.2 points more often negative (sentiment) than B"."""
-        estimate = self.comparison.estimate
-        if estimate is None:
-            return f"{self.group} against {self.baseline}, {self.measure.full_title}"
-        metric = format_name(self.measure.metric)
-        return f"{self.group}: {self.measure.phrase(estimate)} ({metric}) than {self.baseline}"
+        size, metric = self.measure.phrase(self.comparison.estimate or 0.0), format_name(self.measure.metric)
+        return f"{self.group}: {size} ({metric}) than {self.baseline}"
 
     @property
     def statement(self) -> str:
@@ -102,10 +99,9 @@ class Gap:
         "Texts about A are more often labelled negative (sentiment) than those about B".
         """
         is_more, measure = (self.comparison.estimate or 0) > 0, self.measure
+        way = f"have a {'higher' if is_more else 'lower'} {measure.title}"
         if measure.kind == "share":
             way = f"are {'more' if is_more else 'less'} often labelled {measure.title}"
-        else:
-            way = f"have a {'higher' if is_more else 'lower'} {measure.title}"
         than = f"than those {self.about} {self.baseline}"
         return f"Texts {self.about} {self.group} {way} ({format_name(measure.metric)}) {than}"
 
@@ -233,8 +229,6 @@ class Findings:
     """The inconclusive gaps, those that could hide the most first."""
     headline: str
     """The count of what was found, for a title."""
-    details: str
-    """The verdict without its headline."""
     verdict: str
     """The run in one sentence."""
 
@@ -249,35 +243,28 @@ def find_gaps(run: Run) -> Findings:
     gaps = read_gaps(run, known)
     primary = tuple(gap for gap in gaps if not gap.comparison.exploratory)
     exploratory = tuple(gap for gap in gaps if gap.comparison.exploratory)
-    judged, ranked = primary or exploratory, sorted(gaps, key=_rank_gap)
-    by_standing = {
-        standing: tuple(
-            gap for gap in ranked if gap.standing == standing and not (primary and gap.comparison.exploratory)
-        )
-        for standing in STANDING_WORDS
-    }
+    judged = primary or exploratory
+    ranked = sorted(judged, key=_rank_gap)
+    by_standing = {word: tuple(gap for gap in ranked if gap.standing == word) for word in STANDING_WORDS}
     largest = by_standing["supported"]
     confirmed = tuple(gap for gap in largest if not gap.is_doubted) or largest
     headline, rest = _describe_gaps(judged, by_standing, confirmed)
     if not largest and len(by_standing["missing"]) < len(judged):
         rest += _describe_omnibus(run, known)
-    details = rest.lstrip(":; ")
+    unclear = sorted(
+        by_standing["unclear"],
+        key=lambda gap: -(gap.comparison.min_detectable or 0) / (gap.measure.span or 1),
+    )
     return Findings(
         measures=known,
         primary=primary,
         exploratory=exploratory,
         judged_gaps=judged,
-        gaps=tuple(ranked),
+        gaps=tuple(sorted(gaps, key=_rank_gap)),
         by_standing=by_standing,
         confirmed_gaps=confirmed,
-        inconclusive=tuple(
-            sorted(
-                by_standing["unclear"],
-                key=lambda gap: -(gap.comparison.min_detectable or 0) / (gap.measure.span or 1),
-            )
-        ),
+        inconclusive=tuple(unclear),
         headline=headline,
-        details=details[:1].upper() + details[1:],
         verdict=headline + rest,
     )
 

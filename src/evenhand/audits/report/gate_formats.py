@@ -19,7 +19,8 @@ from evenhand.report.wording import format_number, format_points, replace_minus,
 if TYPE_CHECKING:
     from evenhand.audits.gate import GateCheck, GateVerdict
 
-_SIGNS: Mapping[GateVerdict, str] = {"passes": "+", "fails": "x", "inconclusive": "?"}
+_SIGNS: Mapping[GateVerdict, str] = {"fails": "x", "inconclusive": "?", "passes": "+"}
+"""The mark of each verdict, worst first."""
 _VERBS: Mapping[GateVerdict, str] = {"passes": "pass", "fails": "fail", "inconclusive": "inconclusive"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -59,22 +60,21 @@ def to_annotations(checks: Sequence[GateCheck], *, strict: bool) -> list[str]:
     return [
         f"::{'error' if _fails(check, strict) else 'warning'} "
         f"title={_message(f'evenhand: {check.verdict}').replace(':', '%3A')}::"
-        f"{_message(f'{_name(check)}: {_format_finding(check)}')}"
-        for check in _worst_first(checks)
+        f"{_message(': '.join(_describe(check)))}"
+        for check in sorted(checks, key=lambda check: list(_SIGNS).index(check.verdict))
         if check.verdict != "passes"
     ]
 
 
 def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> RenderableType:
     """The checks for the terminal, those that do not pass first; the rest are counted below the table."""
-    ordered = _worst_first(checks)
-    shown = ordered[:limit]
+    ordered = sorted(checks, key=lambda check: list(_SIGNS).index(check.verdict))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     table.add_column("Check", ratio=1, overflow="fold")
     table.add_column("Found", ratio=1, overflow="fold")
-    for check in shown:
-        cells = (_SIGNS[check.verdict], _name(check), _format_finding(check))
+    for check in ordered[:limit]:
+        cells = (_SIGNS[check.verdict], *_describe(check))
         table.add_row(*(Text(show_control_characters(cell)) for cell in cells))
     left = Counter(check.verdict for check in ordered[limit:])
     if not left:
@@ -83,23 +83,14 @@ def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> Render
     return Group(table, Text(f"not listed: {said}", style="dim"))
 
 
-def _name(check: GateCheck) -> str:
-    """The check for people: its limit in points, then the share as it was written."""
-    limit = check.rule.limit
-    return check.format_name(f"{100 * limit:g} points ({limit:g})" if check.is_share else f"{limit:g}")
-
-
-def _format_finding(check: GateCheck) -> str:
-    """The finding of a check as the report words it: gaps of shares in points."""
+def _describe(check: GateCheck) -> tuple[str, str]:
+    """The check and its finding for people: gaps of shares in points, the limit also as it was written."""
+    limit, unit = f"{check.rule.limit:g}", " points" if check.is_share else ""
     spelled = format_points if check.is_share else format_number
-    return check.format_finding(
-        lambda size: replace_minus(spelled(size, signed=True)), unit=" points" if check.is_share else ""
-    )
-
-
-def _worst_first(checks: Sequence[GateCheck]) -> list[GateCheck]:
-    order: list[GateVerdict] = ["fails", "inconclusive", "passes"]
-    return sorted(checks, key=lambda check: order.index(check.verdict))
+    if check.is_share:
+        limit = f"{100 * check.rule.limit:g} points ({limit})"
+    finding = check.format_finding(lambda size: replace_minus(spelled(size, signed=True)), unit=unit)
+    return check.format_name(limit), finding
 
 
 def _fails(check: GateCheck, strict: bool) -> bool:

@@ -66,21 +66,21 @@ _NOTICE = (
     "distressing. They are shown so that a number can be checked against what was written"
 )
 _SIGNS: Mapping[GapStanding, str] = {"supported": "*", "unclear": "?", "small": "~", "missing": "-"}
-_MEANINGS: Mapping[GapStanding, str] = {
-    standing: DEFINITIONS[word] for standing, word in STANDING_WORDS.items()
-}
+_MEANINGS = {standing: DEFINITIONS[word] for standing, word in STANDING_WORDS.items()}
 
 
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
     findings, (question, details) = find_gaps(run), describe_question(run)
     strata, warnings = side_tables.build_strata(run, findings)
+    distances, leans = side_tables.build_distances(run)
     doubts = [f"{gap.doubt}." for gap in findings.inconclusive]
     caveats = list_caveats(run, findings)
     tally = doc.count_verdicts(
         [gap.standing for gap in findings.judged_gaps], words=STANDING_WORDS, meanings=_MEANINGS
     )
     cards = list(map(_card, findings.confirmed_gaps[:3]))
+    rest = findings.verdict.removeprefix(findings.headline).lstrip(":; ")
     return doc.Report(
         run=run,
         question=question,
@@ -88,9 +88,9 @@ def build_report(run: Run) -> doc.Report:
         verdicts=[findings.verdict],
         headline=findings.headline,
         opening=(
-            doc.Text(side_tables.describe_distances(run), "", "terminal"),
+            doc.Text(leans, "", "terminal"),
             doc.Cards(cards, "Largest gaps"),
-            doc.Text("" if cards else findings.details, "seen", "html"),
+            doc.Text("" if cards else rest[:1].upper() + rest[1:], "seen", "html"),
             doc.Tally(tally if findings.judged_gaps else (), can_filter=True),
             doc.Bullets(items=warnings, title="Contradicted inside strata"),
             doc.Bullets(items=doubts, title=INCONCLUSIVE.capitalize()),
@@ -100,7 +100,7 @@ def build_report(run: Run) -> doc.Report:
             _omnibus(run, findings),
             side_tables.build_overview(run, findings),
             *_explore(run, findings),
-            side_tables.build_distances(run),
+            distances,
             strata,
             side_tables.build_pairs(run, findings),
             _exclusions(run),
@@ -139,11 +139,9 @@ def _page_data(run: Run, findings: Findings) -> dict[str, Json]:
     cards = read_mapping(run.manifest, "metrics")
     words = {spec: show_control_characters(read_text(cards, spec, "word_scores")) for spec in cards}
     measures: dict[str, dict[str, Json]] = {}
+    keys = ("title", "kind", "label", "cut", "texts", "beyond")
     for (metric, output), measure in findings.measures.items():
-        shown: dict[str, Json] = {
-            key: getattr(measure, key) for key in ("title", "kind", "label", "cut", "texts")
-        }
-        measures.setdefault(metric, {})[output] = shown | {"beyond": list(measure.beyond)}
+        measures.setdefault(metric, {})[output] = {key: getattr(measure, key) for key in keys}
     return {
         "groups": to_columns(run.table("groups").select(BAR_KEY)),
         "comparisons": to_columns(run.table("comparisons").select(GAP_KEY)),
@@ -231,11 +229,9 @@ def _explore(run: Run, findings: Findings) -> Iterator[doc.Section]:
         ("Metric", "metric", doc.list_choices(figure.metric for figure in shown)),
         ("Show", "standing", [("", "every gap"), *STANDING_WORDS.items()]),
     )
-    form = {
-        **{"id": "filters", "label": "Filter charts and comparisons", "selects": selects},
-        "has_exploratory": bool(findings.exploratory and findings.primary),
-    }
-    yield doc.Section("filters", "", (doc.Template("filters.html.j2", form),), group="explore")
+    form = {"id": "filters", "label": "Filter charts and comparisons", "selects": selects}
+    kinds = {"has_exploratory": bool(findings.exploratory and findings.primary)}
+    yield doc.Section("filters", "", (doc.Template("filters.html.j2", form | kinds),), group="explore")
     if figures:
         yield doc.Section("charts", "Charts", _charts(findings, figures, undrawn), "Charts", "explore")
     if findings.gaps:
@@ -243,9 +239,7 @@ def _explore(run: Run, findings: Findings) -> Iterator[doc.Section]:
     yield doc.Section("downloads", "", (doc.Template("downloads.html.j2"),), group="explore")
 
 
-def _charts(
-    findings: Findings, figures: list[ChartFigure], undrawn: int
-) -> tuple[doc.Legend | doc.Template | doc.Text, ...]:
+def _charts(findings: Findings, figures: list[ChartFigure], undrawn: int) -> tuple[doc.Block, ...]:
     # Figures with a finding first: of dozens, they are what a reader came for.
     shown = [figure for figure in figures if figure.has_values]
     shown.sort(key=lambda figure: not any(panel.supported_count for panel in figure.panels))

@@ -118,26 +118,18 @@ def build_cards(manifest: Mapping[str, Json]) -> doc.Section:
 
 def _metric_facts(card: Mapping[str, Json]) -> Sequence[Fact]:
     outputs = [(read_text(info, "name"), info) for info in read_objects(card, "outputs")]
-    meanings = [
-        f"{name} (larger means {read_text(info, 'larger_means') or 'not given'})" for name, info in outputs
-    ]
-    cuts = [(name, read_numbers(info, "cuts")) for name, info in outputs]
+    means = [(name, read_text(info, "larger_means") or "not given") for name, info in outputs]
+    cuts = [(name, " and ".join(map(format_exact, read_numbers(info, "cuts")))) for name, info in outputs]
     scopes = {"full": "prompt and continuation", "continuation": "the continuation alone"}
-    masks = {
-        "none": "masked where the suite asks for it",
-        "person": "masks required",
-        "xyz": "masks required",
-    }
+    masks = dict.fromkeys(("person", "xyz"), "masks required")
+    masks["none"] = "masked where the suite asks for it"
     reads = [scopes.get(read_text(card, "scope"), ""), masks.get(read_text(card, "masking"), "")]
     return (
         Fact("Version", read_text(card, "version")),
-        Fact("Outputs", "; ".join(meanings)),
+        Fact("Outputs", "; ".join(f"{name} (larger means {larger})" for name, larger in means)),
         Fact("Corrected family", ", ".join(read_texts(card, "primary"))),
         Fact("Reads", ", ".join(filter(None, reads))),
-        Fact(
-            "Label thresholds",
-            "; ".join(f"{name} at {' and '.join(map(format_exact, at))}" for name, at in cuts if at),
-        ),
+        Fact("Label thresholds", "; ".join(f"{name} at {at}" for name, at in cuts if at)),
         Fact("No score when", read_text(card, "null_when")),
         Fact("Differs from its paper", read_text(card, "deviations")),
         Fact("Paper", read_text(card, "citation")),

@@ -196,15 +196,6 @@ def _against(row: Values) -> str:
     return f"against {format_baseline(row['baseline'], row['axis'])}"
 
 
-def build_distances(run: Run) -> doc.Section:
-    """The distances of base rates: distance, chance, what is left, which way; a table for each attribute."""
-    tables = [
-        doc.Table(title=title, columns=DISTANCE_HEADS, rows=rows, source="distances", formats="html md")
-        for title, rows in read_distances(run).items()
-    ]
-    return doc.Section("distances", "Distances", (doc.Text(EXPLANATION), *tables) if tables else ())
-
-
 def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
     """The rows of each attribute, metric and kind of prompt by the title of their table."""
     table = run.table("distances")
@@ -225,21 +216,29 @@ def read_distances(run: Run) -> dict[str, list[tuple[str | doc.Cell, ...]]]:
     return tables
 
 
-def describe_distances(run: Run) -> str:
-    """How many options lean beyond chance, in a sentence, and the first of them; empty without distances."""
-    n_tested, leans = 0, []
+def build_distances(run: Run) -> tuple[doc.Section, str]:
+    """The distances of base rates, a table for each attribute, and a sentence; empty without distances.
+
+    The sentence says how many options lean beyond chance, and names the first of them.
+    """
+    tables, n_tested, leans = [], 0, []
     for title, rows in read_distances(run).items():
+        table = doc.Table(
+            title=title, columns=DISTANCE_HEADS, rows=rows, source="distances", formats="html md"
+        )
+        tables.append(table)
         for option, _, _, beyond, _, p, lean, *_ in rows:
             if option != "Overall" and p:
                 n_tested += 1
                 leans += [f"{option} {lean} ({title})"] * (isinstance(beyond, doc.Cell) and beyond.is_strong)
+    section = doc.Section("distances", "Distances", (doc.Text(EXPLANATION), *tables) if tables else ())
     if not leans:
         none = f"Distances: none of {n_tested:,} options is further away than expected by chance."
-        return none if n_tested else ""
+        return section, none if n_tested else ""
     more = f"; {len(leans) - _NAMED:,} more in the report" if len(leans) > _NAMED else ""
     verb = "leans" if len(leans) == 1 else "lean"
-    named = "; ".join(leans[:_NAMED])
-    return f"Distances: {len(leans):,} of {n_tested:,} options {verb} beyond chance: {named}{more}."
+    beyond_chance = f"{len(leans):,} of {n_tested:,} options {verb} beyond chance"
+    return section, f"Distances: {beyond_chance}: {'; '.join(leans[:_NAMED])}{more}."
 
 
 def _distance_cells(row: Values, lower: str, higher: str) -> tuple[doc.Cell | str, ...]:

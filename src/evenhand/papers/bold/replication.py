@@ -20,23 +20,10 @@ from evenhand.core.errors import InputError
 from evenhand.core.protocols import HumanSuite, Model, Progress
 from evenhand.core.records import Estimate
 from evenhand.models import replay
-from evenhand.papers.bold import group_tables, human_validation
-from evenhand.papers.bold.group_tables import (
-    GENDERS,
-    METRICS,
-    OUTPUTS,
-    Row,
-    label_hits,
-    label_share,
-)
-from evenhand.papers.replicate import (
-    RUNS,
-    PaperSource,
-    ReplicationRequest,
-    read_texts,
-    refuse_twins,
-    run_warnings,
-)
+from evenhand.papers import replicate
+from evenhand.papers.bold import tables
+from evenhand.papers.bold.tables import GENDERS, METRICS, OUTPUTS, Row, label_hits, label_share
+from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication
 from evenhand.run_options import AuditOptions
 from evenhand.stats.contrasts import clustered_gap, clustered_omnibus
@@ -99,15 +86,9 @@ DEFAULT_SCORING_RATE = 150.0
 
 def claims(texts: pl.DataFrame) -> tuple[PaperClaim, ...]:
     """Every number in 6.1 and 6.2 that follows from labels, ours with its interval and n."""
-    parts = (
-        _profession(texts),
-        *(_share(texts, *share) for share in _SHARES),
-        *_race_sources(texts),
-        *_beliefs(texts),
-        *_models(texts),
-        *_toxic_ideas(texts),
-        *_tests(texts),
-    )
+    parts = [_profession(texts), *(_share(texts, *share) for share in _SHARES)]
+    for find in (_race_sources, _beliefs, _models, _toxic_ideas, _tests):
+        parts += find(texts)
     return tuple(sorted(parts, key=lambda claim: claim.section))
 
 
@@ -119,7 +100,7 @@ def _share(
 
 
 def _profession(texts: pl.DataFrame) -> PaperClaim:
-    merged = group_tables.merge_professions(texts).filter(pl.col("max").is_not_null())
+    merged = tables.merge_professions(texts).filter(pl.col("max").is_not_null())
     polar = merged.with_columns(polar=(pl.col("max") != "neutral").cast(pl.String))
     claim = "texts about professions that are male or female"
     # Table 3 has 3,956 such texts of 60,204: 6.571 %. With the other two metrics it would be 5.67 and 5.00.
@@ -159,17 +140,14 @@ def _beliefs(texts: pl.DataFrame) -> Iterator[PaperClaim]:
     negative = known.group_by("source", "group").agg(share=(pl.col("sentiment") == "negative").mean())
     is_largest = pl.col("share") == pl.col("share").max().over("source")
     largest = negative.filter(is_largest, pl.col("group") == "fascism").height
-    yield PaperClaim(
-        "6.1.4",
-        "sources in which fascism has the largest share of negative texts",
-        "6 of 6",
-        f"{largest} of {known['source'].n_unique()}" if known.height else None,
-        remark="not a sign of bias: the group is included to show extreme ideas (section 3.1)",
-    )
+    claim = "sources in which fascism has the largest share of negative texts"
+    ours = f"{largest} of {known['source'].n_unique()}" if known.height else None
+    remark = "not a sign of bias: the group is included to show extreme ideas (section 3.1)"
+    yield PaperClaim("6.1.4", claim, "6 of 6", ours, remark=remark)
 
 
 def _models(texts: pl.DataFrame) -> Iterator[PaperClaim]:
-    ratios = group_tables.gender_ratios(texts)
+    ratios = tables.gender_ratios(texts)
     for source in (*(source for source in RATIOS if source not in ratios), *ratios):
         claim, ratio = f"mean male : female ratio, {source}", ratios.get(source)
         in_paper = f"{RATIOS[source]:.2f}" if source in RATIOS else "-"
@@ -217,20 +195,16 @@ def _claim(
 
 def test_table(texts: pl.DataFrame) -> Exhibit:
     """Every test in the text: the paper's own on raw counts, and ours with entities as clusters."""
-    return Exhibit(
-        "tests",
-        "The paper's tests, compared with ours",
-        pl.DataFrame([_test(texts, *test) for test in _TESTS], infer_schema_length=None),
-        notes=(
-            "The paper's tests assume independent texts. Ours treat an entity as one cluster, also across "
-            "sources, because each of them continues the same prompts.",
-            "Sources are pooled in tests over groups. Tests over sources use texts that models wrote about "
-            "gender, without WIKI; the paper also leaves BERT out of its test of regard, and does not "
-            "name that test's domain.",
-            "p-values are not corrected: these are the seven tests of the text, taken one by one.",
-        ),
-        decimals=4,
+    frame = pl.DataFrame([_test(texts, *test) for test in _TESTS], infer_schema_length=None)
+    notes = (
+        "The paper's tests assume independent texts. Ours treat an entity as one cluster, also across "
+        "sources, because each of them continues the same prompts.",
+        "Sources are pooled in tests over groups. Tests over sources use texts that models wrote about "
+        "gender, without WIKI; the paper also leaves BERT out of its test of regard, and does not "
+        "name that test's domain.",
+        "p-values are not corrected: these are the seven tests of the text, taken one by one.",
     )
+    return Exhibit("tests", "The paper's tests, compared with ours", frame, notes, decimals=4)
 
 
 def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: str, printed: str) -> Row:
@@ -239,9 +213,8 @@ def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: st
     over = "source" if section == "6.2" else "group"
     if over == "source":
         known = known.filter(pl.col("source") != HUMAN)
-    parts = {
-        name: label_hits(part, column, label) for (name,), part in known.group_by(over, maintain_order=True)
-    }
+    groups = known.group_by(over, maintain_order=True)
+    parts = {name: label_hits(part, column, label) for (name,), part in groups}
     paper_test: Difference | TestResult | None
     ours: Difference | Omnibus
     if section == "6.1.2":
@@ -273,18 +246,18 @@ def _test(texts: pl.DataFrame, section: str, domain: str, column: str, label: st
 
 _NORMS = ("norms",)
 _BUILDERS: Mapping[str, tuple[Callable[[pl.DataFrame], Exhibit], tuple[str, ...]]] = {
-    "table_3": (group_tables.table_3, ("gender_polarity",)),
-    "table_4": (partial(group_tables.gap_table, "table_4"), _NORMS),
-    "table_5": (group_tables.table_5, ("regard",)),
-    "table_6": (partial(group_tables.gap_table, "table_6"), _NORMS),
-    "table_7": (group_tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
-    "table_9": (partial(group_tables.share_table, "table_9"), _NORMS),
-    "table_10": (partial(group_tables.share_table, "table_10"), _NORMS),
-    "table_11": (partial(group_tables.share_table, "table_11"), _NORMS),
-    "figure_2": (group_tables.figure_2, ("gender_polarity",)),
-    "figure_3": (group_tables.figure_3, ("sentiment", "toxicity")),
-    "figure_4": (partial(group_tables.sentiment_figure, "figure_4"), ("sentiment",)),
-    "figure_5": (partial(group_tables.sentiment_figure, "figure_5"), ("sentiment",)),
+    "table_3": (tables.table_3, ("gender_polarity",)),
+    "table_4": (partial(tables.gap_table, "table_4"), _NORMS),
+    "table_5": (tables.table_5, ("regard",)),
+    "table_6": (partial(tables.gap_table, "table_6"), _NORMS),
+    "table_7": (tables.table_7, ("sentiment", "toxicity", "regard", "gender_polarity")),
+    "table_9": (partial(tables.share_table, "table_9"), _NORMS),
+    "table_10": (partial(tables.share_table, "table_10"), _NORMS),
+    "table_11": (partial(tables.share_table, "table_11"), _NORMS),
+    "figure_2": (tables.figure_2, ("gender_polarity",)),
+    "figure_3": (tables.figure_3, ("sentiment", "toxicity")),
+    "figure_4": (partial(tables.sentiment_figure, "figure_4"), ("sentiment",)),
+    "figure_5": (partial(tables.sentiment_figure, "figure_5"), ("sentiment",)),
     "tests": (test_table, ("sentiment", "toxicity", "regard")),
 }
 """The exhibits built from texts, with the metrics each needs: no others are scored."""
@@ -313,7 +286,7 @@ class BoldReplication:
         """Locate and check BOLD, the human labels and the metrics, and load the required models."""
         self.request = request
         requested, execution = set(request.exhibits), request.execution()
-        self.labels = human_validation.read_labels(request.human) if request.human else None
+        self.labels = tables.read_labels(request.human) if request.human else None
         if self.labels is None and requested <= _OF_PEOPLE:
             raise InputError(
                 f"{', '.join(request.exhibits)} requested without human labels",
@@ -368,15 +341,15 @@ class BoldReplication:
     def run(self, folder: Path, progress: Progress) -> Replication:
         """Build the requested exhibits."""
         runs = {source.name: self._audit(source, folder / RUNS).run(progress) for source in self.sources}
-        parts = [read_texts(run, name, OUTPUTS).rename({"axis": "domain"}) for name, run in runs.items()]
-        texts = pl.concat(parts) if parts else pl.DataFrame()
+        parts = [replicate.read_texts(run, name, OUTPUTS) for name, run in runs.items()]
+        texts = pl.concat(parts).rename({"axis": "domain"}) if parts else pl.DataFrame()
         shared, names = select_shared(texts), self.exhibits
         exhibits: dict[str, Exhibit] = {}
         if self.labels is not None and _OF_PEOPLE & set(names):
             execution = self.request.execution()
-            exhibits |= human_validation.build_exhibits(self.labels, self.metrics, execution)
+            exhibits |= tables.build_exhibits(self.labels, self.metrics, execution)
         if _COUNT_TABLE in names:
-            exhibits[_COUNT_TABLE] = group_tables.table_1(self.suite.prompts())
+            exhibits[_COUNT_TABLE] = tables.table_1(self.suite.prompts())
         for name in (name for name in _BUILDERS if name in names):
             exhibits[name] = _BUILDERS[name][0](shared if name == "tests" else texts)
         return Replication(
@@ -386,7 +359,7 @@ class BoldReplication:
             claims=claims(shared) if _CLAIMS in names else (),
             remarks=(*_REMARKS, *self._warn_excluded(texts, shared)),
             sources=tuple(runs),
-            warnings=run_warnings(runs),
+            warnings=replicate.run_warnings(runs),
         )
 
     def _scoring(self, audits: Sequence[audit.AuditJob]) -> str:
@@ -413,9 +386,6 @@ class BoldReplication:
         )
 
 
-prepare = BoldReplication
-
-
 def select_shared(texts: pl.DataFrame) -> pl.DataFrame:
     """The texts of prompts that every source continued: only these may be pooled."""
     source = pl.col("source")
@@ -430,7 +400,7 @@ def find_sources(suite: HumanSuite, request: ReplicationRequest) -> tuple[PaperS
     humans = PaperSource(suite.human_name, replay.HumanModel(suite))
     specs = request.models or DEFAULT_MODELS
     models = [source for spec in specs if spec != replay.NAME for source in _model_sources(spec, request)]
-    refuse_twins([humans.name, *(source.name for source in models)])
+    replicate.refuse_twins([humans.name, *(source.name for source in models)])
     return (humans, *models)
 
 

@@ -15,14 +15,14 @@ import numpy.typing as npt
 import polars as pl
 from scipy.spatial.distance import cdist
 
-from evenhand.audits.mitigation_sweep import VANILLA
+from evenhand.audits.tradeoff import VANILLA
 from evenhand.core import registry
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Metric, Progress
 from evenhand.core.records import Execution, Text
 from evenhand.core.regular_files import read_text
 from evenhand.core.seeds import make_generator
-from evenhand.papers.political.measurements import JUDGE
+from evenhand.papers.political.conditions import JUDGE
 from evenhand.papers.replicate import ReplicationRequest
 from evenhand.papers.replication_pages import Exhibit, estimate_cells
 from evenhand.papers.svg_figures import open_canvas, to_svg
@@ -47,7 +47,6 @@ PUBLISHED: Final[Mapping[str, TrainOptions]] = {
 }
 """Added by ``--full``: downloaded from the Hub."""
 ALL: Final = "(all)"
-_FOLDER: Final = re.compile(r"[^\w]|_")
 _PRINTED: Final = {"source": "paper", "classifier": "XLNet", "outlet": ALL, "f1": 0.984}
 
 
@@ -78,7 +77,8 @@ def judges_table(
     """Train the classifiers that are not trained yet, and compare all on the test articles."""
     runs = {}
     for name, options in list_judges(request).items():
-        own_options: TrainOptions = {**options, "out": folder / _FOLDER.sub("-", name.lower()).strip("-")}
+        out = folder / re.sub(r"[\W_]", "-", name.lower()).strip("-")
+        own_options: TrainOptions = {**options, "out": out}
         training = request.training("ideology", list(articles.values()), **own_options)
         runs[name] = training.run(progress).folder
     rows: list[dict[str, object]] = [_PRINTED]
@@ -88,18 +88,14 @@ def judges_table(
         rows.append({**own, "outlet": ALL, "f1": rival.f1, **bounds})
         by_outlet = sorted(rival.by_outlet.items(), key=lambda item: (-item[1][1], item[0]))
         rows += ({**own, "outlet": name, "f1": f1, "n": n} for name, (f1, n) in by_outlet)
-    return Exhibit(
-        id="judges",
-        title="The judge and alternatives on unseen articles",
-        frame=pl.DataFrame(rows, infer_schema_length=None),
-        notes=(
-            "Macro-F1 over all articles, with an interval from resampling articles; for an outlet, F1 of "
-            "the outlet's own side. Trained on 70 % of the articles, the epoch chosen on 15 %, tested "
-            "on 15 %; sides balanced, first 100 tokens, press names removed.",
-            "The paper's articles are not public: its 0.984 is on others, without alternatives.",
-        ),
-        decimals=3,
+    notes = (
+        "Macro-F1 over all articles, with an interval from resampling articles; for an outlet, F1 of "
+        "the outlet's own side. Trained on 70 % of the articles, the epoch chosen on 15 %, tested "
+        "on 15 %; sides balanced, first 100 tokens, press names removed.",
+        "The paper's articles are not public: its 0.984 is on others, without alternatives.",
     )
+    title = "The judge and alternatives on unseen articles"
+    return Exhibit("judges", title, pl.DataFrame(rows, infer_schema_length=None), notes, decimals=3)
 
 
 FILE: Final = "mixtures.jsonl"
@@ -122,17 +118,13 @@ def mixtures_table(files: Mapping[str, Path], execution: Execution) -> Exhibit:
             shift = None if even is None or mean.value is None else mean.value - even
             cells = estimate_cells("conservative", mean)
             rows.append({"source": name, "lean": lean, **cells, "shift": shift, "n": mean.n})
-    return Exhibit(
-        id="mixtures",
-        title="Size of the planted bias: the judge on the mixtures themselves",
-        frame=pl.DataFrame(rows, infer_schema_length=None),
-        notes=(
-            "Texts from mixtures of the two experts, without a prompt. lean 0 is even, -0.5 the liberal "
-            "expert and 0.5 the conservative one; conservative is the judge's mean probability, with an "
-            "interval that assumes independent texts; shift is its difference from the even mixture.",
-        ),
-        decimals=3,
+    notes = (
+        "Texts from mixtures of the two experts, without a prompt. lean 0 is even, -0.5 the liberal "
+        "expert and 0.5 the conservative one; conservative is the judge's mean probability, with an "
+        "interval that assumes independent texts; shift is its difference from the even mixture.",
     )
+    title = "Size of the planted bias: the judge on the mixtures themselves"
+    return Exhibit("mixtures", title, pl.DataFrame(rows, infer_schema_length=None), notes, decimals=3)
 
 
 def judge_mixtures(path: Path, execution: Execution) -> dict[float, np.ndarray]:
@@ -174,20 +166,15 @@ def figure_2(texts: Mapping[str, pl.DataFrame], source: str, execution: Executio
     is_small = all(panel.height < LEAST for panel in panels)
     reason = f"fewer than {LEAST} texts per panel" if is_small else NO_UMAP
     missing = (mode for mode in ("embedding", "classifier") if mode not in texts)
-    return Exhibit(
-        id="figure_2",
-        title=f"Texts of {source} by the judge's side, projected",
-        frame=frame,
-        svg=_draw(panels, titles),
-        alt="; ".join(titles),
-        notes=(
-            "Silhouettes are computed before the projection, between the two sides predicted by the judge: 0 "
-            "is mixed, 1 separated. (a) uses the mean of general word vectors; (b) to (d) use the input of "
-            "the judge's ideology head.",
-            *((f"Not drawn: {reason}.",) if frame["x"].is_null().all() else ()),
-            *(f"The panel of mode {mode} is missing because the mode is." for mode in missing),
-        ),
+    notes = (
+        "Silhouettes are computed before the projection, between the two sides predicted by the judge: 0 "
+        "is mixed, 1 separated. (a) uses the mean of general word vectors; (b) to (d) use the input of "
+        "the judge's ideology head.",
+        *((f"Not drawn: {reason}.",) if frame["x"].is_null().all() else ()),
+        *(f"The panel of mode {mode} is missing because the mode is." for mode in missing),
     )
+    title = f"Texts of {source} by the judge's side, projected"
+    return Exhibit("figure_2", title, frame, notes, svg=_draw(panels, titles), alt="; ".join(titles))
 
 
 def _panel(

@@ -8,29 +8,13 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.audits.mitigation_sweep import (
-    METRICS,
-    SUITES,
-    TRAINING,
-    VANILLA,
-    MitigationSweep,
-    SweepCondition,
-)
-from evenhand.audits.options import STRENGTHS
-from evenhand.audits.tradeoff import sweep_conditions, tradeoff_curve
+from evenhand.audits.tradeoff import METRICS, SUITES, TRAINING, VANILLA, MitigationSweep, tradeoff_curve
 from evenhand.core.digests import Json, digest, file_digest
 from evenhand.core.protocols import Progress
 from evenhand.mitigations.calibration import CalibrationConfig
-from evenhand.papers.political import judge, measurements, tables
-from evenhand.papers.political.conditions import (
-    OPTION_VALUES,
-    PoliticalSource,
-    list_conditions,
-    list_option_values,
-    load_source,
-)
+from evenhand.papers.political import conditions, judge, tables
+from evenhand.papers.political.conditions import OPTION_VALUES, PoliticalSource, SweepTables
 from evenhand.papers.political.judge import figure_2
-from evenhand.papers.political.measurements import SweepTables
 from evenhand.papers.replicate import RUNS, ReplicationRequest, refuse_twins
 from evenhand.papers.replication_pages import Exhibit, Replication
 from evenhand.run_options import AuditOptions
@@ -68,14 +52,14 @@ class PoliticalReplication:
         self.request = request
         specs = request.named_specs(*DEFAULT_MODELS) if set(request.exhibits) - _MODELLESS else []
         refuse_twins([name for name, _ in specs])
-        self.sources = [load_source(name, spec, request) for name, spec in specs]
+        self.sources = [conditions.load_source(name, spec, request) for name, spec in specs]
         self.answers = tables.read_reader_answers(request.human) if request.human else None
         self.articles = judge.find_articles(request.data) if "judges" in request.exhibits else None
         self.mixtures = judge.mixture_files(dict(specs))
         first = self.sources[0].conditions if self.sources else {}
         available: dict[str, object] = {
             "table_3": any(source.swept_mode for source in self.sources),
-            **{name: list_option_values(name, first) for name in OPTION_VALUES},
+            **{name: conditions.list_option_values(name, first) for name in OPTION_VALUES},
             "mixtures": self.mixtures,
             "regard": any(source.regard_head for source in self.sources),
         }
@@ -129,6 +113,7 @@ class PoliticalReplication:
         """Build the requested exhibits."""
         exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(folder / RUNS, progress)}
         names = tuple(source.name for source in self.sources)
+        missing = ((source.name, *item) for source in self.sources for item in source.missing.items())
         remarks = list(_REMARKS)
         if self.sources and not self.request.full:
             end = "--full uses all prompts, with the paper's 10 texts of 100 tokens."
@@ -140,11 +125,7 @@ class PoliticalReplication:
             findings=tables.describe_findings(exhibits.get("table_5"), names),
             remarks=tuple(remarks),
             sources=names,
-            warnings=tuple(
-                f"{source.name}, without {mode}: {reason}"
-                for source in self.sources
-                for mode, reason in source.missing.items()
-            ),
+            warnings=tuple(f"{name}, without {mode}: {reason}" for name, mode, reason in missing),
         )
 
     def _build_exhibits(self, folder: Path, progress: Progress) -> Iterator[Exhibit]:
@@ -154,7 +135,7 @@ class PoliticalReplication:
             folders = [folder / source.folder for source in self.sources]
             runs = [sweep.runs(own, progress) for sweep, own in zip(self.sweeps, folders, strict=True)]
             measured = [
-                measurements.measure_sweep(*parts, self.request, self.exhibits, progress)
+                conditions.measure_sweep(*parts, self.request, progress)
                 for parts in zip(self.sources, self.sweeps, runs, folders, strict=True)
             ]
             all_measured = SweepTables(*map(pl.concat, zip(*measured, strict=True)))
@@ -162,14 +143,14 @@ class PoliticalReplication:
                 yield replace(exhibit, notes=(*exhibit.notes, tables.CHANGE, self._judge()))
             if "figure_2" in self.exhibits:
                 first = self.sources[0]
-                texts = {name: measurements.read_judged_texts(runs[0][name]) for name in first.conditions}
+                texts = {name: conditions.read_judged_texts(runs[0][name]) for name in first.conditions}
                 yield figure_2(texts, first.name, self.request.execution(), self.request.seed)
         if "mixtures" in self.exhibits:
             yield judge.mixtures_table(self.mixtures, self.request.execution())
         if "regard" in self.exhibits:
             shared = (self._options(), self.request.jobs, folder, progress)
-            yield measurements.regard_table(
-                measurements.regard_changes(source, source.regard_head, *shared)
+            yield conditions.regard_table(
+                conditions.regard_changes(source, source.regard_head, *shared)
                 for source in self.sources
                 if source.regard_head
             )
@@ -191,16 +172,17 @@ class PoliticalReplication:
             yield tables.table_5(biases, costs, measured.speeds)
         first = self.sources[0]
         for option in self.varied:
-            values = list_option_values(option, first.conditions)
+            values = conditions.list_option_values(option, first.conditions)
             yield tables.option_table(option, first.name, values, biases, measured.costs)
 
     def _sweep(self, source: PoliticalSource) -> MitigationSweep:
         """The audits of a source under its modes, the values of options to vary, and all strengths."""
-        varied = list_conditions(self.varied if source is self.sources[0] else (), source.conditions)
-        swept = _strengths(source) if "table_3" in self.exhibits else ()
-        conditions = (*source.conditions.values(), *varied, *swept)
+        options = self.varied if source is self.sources[0] else ()
+        varied = conditions.list_conditions(options, source.conditions)
+        swept = source.list_strengths().values() if "table_3" in self.exhibits else ()
+        written = (*source.conditions.values(), *varied, *swept)
         return MitigationSweep(
-            source.model, conditions, self._options(), spec=source.spec, jobs=self.request.jobs
+            source.model, written, self._options(), spec=source.spec, jobs=self.request.jobs
         )
 
     def _options(self) -> AuditOptions:
@@ -223,18 +205,9 @@ class PoliticalReplication:
         return tables.JUDGE + suffix
 
 
-prepare = PoliticalReplication
-
-
-def _strengths(source: PoliticalSource) -> Sequence[SweepCondition]:
-    """The conditions of a source's swept mode at all strengths."""
-    mode = source.swept_mode
-    return sweep_conditions(mode, STRENGTHS, source.conditions[mode].options)[1:] if mode else ()
-
-
 def _curve(source: PoliticalSource, measured: SweepTables) -> pl.DataFrame:
     """Overall bias and perplexity by strength of a source's swept mode."""
-    swept = {condition.name: at for at, condition in zip(STRENGTHS, _strengths(source), strict=True)}
+    swept = {condition.name: at for at, condition in source.list_strengths().items()}
     strengths = {VANILLA: 0.0, **swept, source.swept_mode or "": CalibrationConfig().strength}
     is_shown = (pl.col("source") == source.name) & pl.col("condition").is_in(list(strengths))
     curve = tradeoff_curve(measured.distances.filter(is_shown), measured.costs.filter(is_shown), strengths)

@@ -14,10 +14,10 @@ from typing import Any, Final
 import polars as pl
 
 from evenhand.annotate.label_set import read_label_set
-from evenhand.audits.mitigation_sweep import TRAINING, VANILLA
+from evenhand.audits.tradeoff import TRAINING, VANILLA
 from evenhand.core.errors import InputError
 from evenhand.papers.political.conditions import BASELINE, OptionValue
-from evenhand.papers.replication_pages import Exhibit, build_table, estimate_cells
+from evenhand.papers.replication_pages import Exhibit, build_table, estimate_cells, estimate_columns
 from evenhand.report.wording import MINUS
 from evenhand.stats.base_rates import OVERALL
 from evenhand.stats.hypothesis_tests import compare_methods
@@ -76,19 +76,16 @@ def table_2(biases: pl.DataFrame) -> Exhibit:
         *("null_mean", "corrected", "corrected_low", "corrected_high", "p", "p_adjusted", *_CHANGE),
         *("direction", "direction_low", "direction_high", "n", "n_keywords"),
     )
-    return build_table(
-        "political",
-        "table_2",
-        "Indirect and direct bias by option",
-        ours,
+    notes = (
         _SCALE,
         "corrected is the distance minus its mean when keywords are assigned to options at random, with "
         "its interval (none for two or three keywords); direction above 0 leans conservative. p adjusted "
         "is p corrected over the options of an attribute (Benjamini-Hochberg).",
         "Three printed overall values of topics are not the means of their cells: direct baseline 1.95 "
         "(1.395), indirect embedding 0.90 (0.96), direct embedding 0.38 (0.337).",
-        decimals=4,
     )
+    title = "Indirect and direct bias by option"
+    return build_table("political", "table_2", title, ours, notes, decimals=4)
 
 
 def table_3(curves: pl.DataFrame, biases: pl.DataFrame, modes: Mapping[str, str]) -> Exhibit:
@@ -109,16 +106,10 @@ def table_3(curves: pl.DataFrame, biases: pl.DataFrame, modes: Mapping[str, str]
     )
     direct = direct.drop("perplexity", "perplexity_model")
     swept = "; ".join(f"{source}: {mode}" for source, mode in modes.items())
-    return build_table(
-        "political",
-        "table_3",
-        "Bias and perplexity by strength",
-        indirect.join(direct, on=keys, how="left", maintain_order="left"),
-        f"Swept mode: {swept}. The paper sweeps the classifier. The other tables use 0.6, the default.",
-        _SCALE,
-        HELD_OUT,
-        decimals=3,
-    )
+    note = f"Swept mode: {swept}. The paper sweeps the classifier. The other tables use 0.6, the default."
+    ours = indirect.join(direct, on=keys, how="left", maintain_order="left")
+    title = "Bias and perplexity by strength"
+    return build_table("political", "table_3", title, ours, (note, _SCALE, HELD_OUT), decimals=3)
 
 
 def table_5(biases: pl.DataFrame, cost_rows: pl.DataFrame, speeds: pl.DataFrame) -> Exhibit:
@@ -148,27 +139,23 @@ def table_5(biases: pl.DataFrame, cost_rows: pl.DataFrame, speeds: pl.DataFrame)
         *(name for name in _COSTS if name not in _PERPLEXITIES),
         "tokens_per_second",
     )
-    return build_table(
-        "political",
-        "table_5",
-        "A comparison of methods, averaged over attributes",
-        ours,
+    notes = (
         _SCALE,
         HELD_OUT,
         "times is a perplexity divided by that of the held-out vanilla text, averaged over attributes. "
         "Distinct-n, repetition and length are for the held-out half. Speed is for one batch of 32, "
         "after a warm-up batch.",
-        decimals=3,
     )
+    title = "A comparison of methods, averaged over attributes"
+    return build_table("political", "table_5", title, ours, notes, decimals=3)
 
 
 def _average_costs(cost_rows: pl.DataFrame) -> pl.DataFrame:
     """The costs of each condition and its perplexities relative to vanilla, averaged over attributes."""
     costs = _pivot_costs(cost_rows)
     vanilla = costs.filter(condition=VANILLA)
-    both = costs.join(
-        vanilla, on=["source", "attribute"], how="left", suffix="_vanilla", maintain_order="left"
-    )
+    keys = ["source", "attribute"]
+    both = costs.join(vanilla, on=keys, how="left", suffix="_vanilla", maintain_order="left")
     times = [(pl.col(name) / pl.col(f"{name}_vanilla")).alias(f"{name}_times") for name in _PERPLEXITIES]
     groups = both.with_columns(times).group_by("source", "condition", maintain_order=True)
     return groups.agg(pl.col(*_COSTS, *(f"{name}_times" for name in _PERPLEXITIES)).mean())
@@ -191,9 +178,8 @@ def option_table(
     bias = select_overall(biases).filter(bias="indirect").sort("attribute")
     with_costs = bias.join(_pivot_costs(cost_rows), on=keys, how="left", maintain_order="left")
     rows = pl.concat([with_costs, with_costs.with_columns(attribute=pl.lit(MEAN))])
-    means = rows.group_by(keys, maintain_order=True).agg(
-        *average_columns("corrected"), *average_columns("change"), pl.col(*_PERPLEXITIES).mean()
-    )
+    cells = (*average_columns("corrected"), *average_columns("change"), pl.col(*_PERPLEXITIES).mean())
+    means = rows.group_by(keys, maintain_order=True).agg(cells)
     settings = pl.DataFrame(values, schema=["mode", option, "condition"], orient="row")
     settings = settings.insert_column(0, pl.lit(source).alias("source"))
     table = settings.join(means, on=["source", "condition"], maintain_order="left_right").drop("condition")
@@ -223,11 +209,6 @@ def average_columns(value: str, name: str = "") -> list[pl.Expr]:
 def select_overall(biases: pl.DataFrame) -> pl.DataFrame:
     """The overall bias of each attribute, from continuations."""
     return biases.filter(option=OVERALL, reads="continuation")
-
-
-def estimate_columns(name: str, value: str = "estimate") -> list[pl.Expr]:
-    """An estimate and its interval as ``name``, ``name_low`` and ``name_high``."""
-    return [pl.col(value).alias(name), *(pl.col(end).alias(f"{name}_{end}") for end in ("low", "high"))]
 
 
 def describe_findings(table_5: Exhibit | None, sources: Sequence[str]) -> tuple[str, ...]:
@@ -299,25 +280,19 @@ def table_6(answers: pl.DataFrame) -> Exhibit:
         for mode in answers["mode"].unique(maintain_order=True)
         for question in QUESTIONS
     ]
-    return build_table(
-        "political",
-        "table_6",
-        "Readers' answers from 1 to 7",
-        pl.DataFrame(rows, infer_schema_length=None),
+    note = (
         "Paired t tests over participants. A lower rating of bias is better; the paper's p of .00 means "
         "below .001. Its text calls the embedding mode least biased with 4.25, which in the table is the "
-        "classifier.",
+        "classifier."
     )
+    ours = pl.DataFrame(rows, infer_schema_length=None)
+    return build_table("political", "table_6", "Readers' answers from 1 to 7", ours, (note,))
 
 
 def _read_answer_study(path: Path) -> pl.DataFrame:
     rows = read_label_set(path).rows.filter(~pl.col("is_check")).drop_nulls(["method", "code"])
-    return rows.select(
-        pl.col("annotator").alias("participant"),
-        pl.col("method").alias("mode"),
-        pl.col("question").replace(NAMES),
-        pl.col("code").alias("answer"),
-    )
+    question = pl.col("question").replace(NAMES)
+    return rows.select(participant="annotator", mode="method", question=question, answer="code")
 
 
 def _rate_modes(answers: pl.DataFrame, question: str) -> dict[str, dict[str, object]]:

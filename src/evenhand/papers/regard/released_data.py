@@ -140,9 +140,8 @@ def read_scored_texts(run: Run, source: str) -> pl.DataFrame:
         for prompt, text, mentions in texts.select("prompt", "text", "mentions").iter_rows()
     ]
     meta = pl.col("meta").str.json_decode(pl.Struct({STRATUM: pl.String}))
-    return texts.with_columns(
-        meta.struct.field(STRATUM).fill_null("").alias("context"), pl.Series("text", masked, pl.String)
-    ).select(COLUMNS)
+    context = meta.struct.field(STRATUM).fill_null("")
+    return texts.with_columns(pl.Series("text", masked, pl.String), context=context).select(COLUMNS)
 
 
 def read_annotated_texts(
@@ -170,8 +169,5 @@ def count_unplaced(
 ) -> dict[str, int]:
     """The number of annotated texts that are ``ambiguous`` (samples of several prompts) or ``unmatched``."""
     counts = [len(origins.get(text, ())) for text in published.annotations(metric)["text"]]
-    return {
-        "texts": len(counts),
-        "ambiguous": sum(count > 1 for count in counts),
-        "unmatched": counts.count(0),
-    }
+    ambiguous = sum(count > 1 for count in counts)
+    return {"texts": len(counts), "ambiguous": ambiguous, "unmatched": counts.count(0)}

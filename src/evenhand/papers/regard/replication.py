@@ -8,30 +8,16 @@ from typing import Final
 
 import polars as pl
 
-from evenhand.annotate.label_aggregation import (
-    QUESTIONS,
-    AgreementEstimate,
-    estimate_agreement,
-    read_annotations,
-)
+from evenhand.annotate import label_aggregation
+from evenhand.annotate.label_aggregation import QUESTIONS, AgreementEstimate
 from evenhand.core import registry
 from evenhand.core.digests import Json
 from evenhand.core.errors import InputError
 from evenhand.core.protocols import Progress
 from evenhand.core.records import Request
 from evenhand.models.replay import ReplayModel
-from evenhand.papers.regard import tables
-from evenhand.papers.regard.figures import figure_1, figure_2, figure_gaps, list_classifiers, train_classifier
-from evenhand.papers.regard.released_data import (
-    CITATION,
-    METRICS,
-    RegardRelease,
-    count_unplaced,
-    find_origins,
-    mask_differences,
-    read_annotated_texts,
-    read_scored_texts,
-)
+from evenhand.papers.regard import exhibits, released_data
+from evenhand.papers.regard.released_data import CITATION, METRICS, RegardRelease
 from evenhand.papers.replicate import RUNS, PaperSource, ReplicationRequest, refuse_twins, run_warnings
 from evenhand.papers.replication_pages import Exhibit, PaperClaim, Replication
 from evenhand.store.run import Run
@@ -71,7 +57,7 @@ class RegardReplication:
             )
         if self.published and "figure_1" in self.exhibits:
             # Raises an error early if the annotations are unusable for training.
-            train_classifier(self.published, request, ANALYSERS[0], Path())
+            exhibits.train_classifier(self.published, request, ANALYSERS[0], Path())
         self.sources = _sources(self.published, request)
         self.ratings = _ratings(request.human)
 
@@ -97,7 +83,7 @@ class RegardReplication:
             prompts = sum(1 for _ in _suite(self._own_suite(source)).prompts())
             lines.append(f"{source.name}: {prompts} prompts x {source.options['samples']} samples")
         if "figure_1" in self.exhibits:
-            names = ", ".join(list_classifiers(self.request).values())
+            names = ", ".join(exhibits.list_classifiers(self.request).values())
             lines.append(
                 f"trains  {names}: 5 runs each, about 7 minutes of one CPU core and 0.7 GB of weights"
             )
@@ -112,14 +98,14 @@ class RegardReplication:
         for source in audited:
             job = source.audit("regard", self.request, folder / RUNS, metrics=METRICS, preset="regard")
             runs[source.name] = job.run(progress)
-        exhibits = {exhibit.id: exhibit for exhibit in self._build_exhibits(runs, folder, progress)}
-        statements = tuple(self._claims(exhibits))
+        built = {exhibit.id: exhibit for exhibit in self._build_exhibits(runs, folder, progress)}
+        statements = tuple(self._claims(built))
         return Replication(
             title=f"Regard on {', '.join(source.name for source in self.sources)}",
             citation=CITATION,
-            exhibits=tuple(exhibits[name] for name in self.exhibits if name in exhibits),
+            exhibits=tuple(built[name] for name in self.exhibits if name in built),
             claims=statements,
-            remarks=(*tables.summarise_claims(statements), *_REMARKS, *self._remarks()),
+            remarks=(*exhibits.summarise_claims(statements), *_REMARKS, *self._remarks()),
             sources=tuple(runs),
             warnings=run_warnings(runs),
         )
@@ -128,41 +114,42 @@ class RegardReplication:
         published, request = self.published, self.request
         pairs = published.pairs() if published else []
         if published and "table_4" in self.exhibits:
-            yield tables.table_4(published)
+            yield exhibits.table_4(published)
         if published and "table_5" in self.exhibits:
-            yield tables.table_5(published, request.seed)
+            yield exhibits.table_5(published, request.seed)
         if published and "figure_1" in self.exhibits:
-            yield figure_1(published, request, folder / RUNS / "classifiers", progress)
+            yield exhibits.figure_1(published, request, folder / RUNS / "classifiers", progress)
         if pairs and "table_masks" in self.exhibits:
             yield _masks(pairs)
         if not runs:
             return
-        texts = [read_scored_texts(run, name) for name, run in runs.items()]
+        texts = [released_data.read_scored_texts(run, name) for name, run in runs.items()]
         notes = ["Whiskers are 95 % intervals over prompts; a bar of 500 texts has five prompts."]
         if published and pairs:
             suite = RegardSuite()
-            origins = find_origins(pairs, suite)
-            texts.append(read_annotated_texts(published, suite, origins))
+            origins = released_data.find_origins(pairs, suite)
+            texts.append(released_data.read_annotated_texts(published, suite, origins))
             for metric in METRICS:
-                texts_of, ambiguous, unmatched = count_unplaced(published, origins, metric).values()
+                counts = released_data.count_unplaced(published, origins, metric)
                 notes.append(
-                    f"Annotated texts, {metric}: {texts_of}, of which {ambiguous} are samples of several "
-                    f"demographics and {unmatched} of none; neither are in the bars."
+                    f"Annotated texts, {metric}: {counts['texts']}, of which {counts['ambiguous']} are "
+                    f"samples of several demographics and {counts['unmatched']} of none; neither are in the "
+                    "bars."
                 )
         all_texts = pl.concat(texts)
-        yield figure_2(all_texts, notes)
-        yield figure_gaps(runs)
-        yield tables.table_agreement(all_texts)
-        yield tables.table_disagreements(all_texts)
+        yield exhibits.figure_2(all_texts, notes)
+        yield exhibits.figure_gaps(runs)
+        yield exhibits.table_agreement(all_texts)
+        yield exhibits.table_disagreements(all_texts)
 
-    def _claims(self, exhibits: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
-        yield from tables.agreement_claims(self.ratings)
+    def _claims(self, built: Mapping[str, Exhibit]) -> Iterator[PaperClaim]:
+        yield from exhibits.agreement_claims(self.ratings)
         if self.published is not None:
-            yield from tables.annotation_claims(self.published, self.request.seed)
-        if "figure_1" in exhibits:
-            yield from tables.classifier_claims(exhibits["figure_1"].frame)
-        if "figure_gaps" in exhibits:
-            yield from tables.gap_claims(exhibits["figure_gaps"].frame)
+            yield from exhibits.annotation_claims(self.published, self.request.seed)
+        if "figure_1" in built:
+            yield from exhibits.classifier_claims(built["figure_1"].frame)
+        if "figure_gaps" in built:
+            yield from exhibits.gap_claims(built["figure_gaps"].frame)
 
     def _own_suite(self, source: PaperSource) -> Path | None:
         """The user's demographics and contexts; None for released samples, which use the paper's prompts."""
@@ -179,9 +166,6 @@ class RegardReplication:
         if generating and not self.request.full:
             few = f"{SUBSET} samples per prompt instead of the paper's {PAPER}; --full draws all."
             yield f"{', '.join(generating)}: {few}"
-
-
-prepare = RegardReplication
 
 
 def _sources(published: RegardRelease | None, request: ReplicationRequest) -> tuple[PaperSource, ...]:
@@ -217,13 +201,12 @@ def _ratings(human: Path | None) -> tuple[AgreementEstimate, ...]:
     columns = column_names(human)
     # A table may answer only one question; if it answers neither, the error names the first missing one.
     questions = [question for question in QUESTIONS if question in columns] or QUESTIONS
-    return tuple(
-        row for question in questions for row in estimate_agreement(read_annotations(human, question))
-    )
+    answers = (label_aggregation.read_annotations(human, question) for question in questions)
+    return tuple(row for one in answers for row in label_aggregation.estimate_agreement(one))
 
 
 def _masks(pairs: Sequence[tuple[str, str]]) -> Exhibit:
-    frame = mask_differences(pairs, RegardSuite())
+    frame = released_data.mask_differences(pairs, RegardSuite())
     notes = (
         f"{frame.height} of {len(pairs):,} lines differ: the release masks the first mention only, we mask "
         "repetitions too. Both keep pronouns.",

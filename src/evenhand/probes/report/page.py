@@ -131,80 +131,31 @@ class ProbeCell(TableRow):
         return dp is not None and dp < PARITY_THRESHOLD
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeFindings:
-    """The findings of a probe run."""
-
-    run: Run
-    view: Mapping[str, str]
-    """Which pairs and which intensity the report shows."""
-    cells: tuple[ProbeCell, ...]
-    n_pairs: int
-
-    @property
-    def largest(self) -> list[ProbeCell]:
-        """The cells that are larger than chance: the largest of each axis first, then the others."""
-        clear = [cell for cell in self.cells if cell.standing == "supported"]
-        ranked = sorted(clear, key=lambda cell: -cell.size)
-        firsts = {cell.key[:2]: cell for cell in reversed(ranked)}.values()
-        return sorted(ranked, key=lambda cell: cell not in firsts)
-
-    @property
-    def headline(self) -> str:
-        """How many of the tested cells are larger than chance; cells without a test are not counted."""
-        tested = sum(cell.standing != "missing" for cell in self.cells)
-        if not tested:
-            return "No difference could be tested"
-        verb = "is" if tested == 1 else "are"
-        return f"{len(self.largest):,} of {format_count(tested, 'difference')} {verb} {LARGER}"
-
-    @property
-    def view_words(self) -> str:
-        """Which pairs and which intensity are shown, in words."""
-        which = "pairs in which both predictions agree" if self.view["pairs"] == "agreeing" else "all pairs"
-        what = "of the predicted class" if self.view["score"] == "predicted" else "of the emotion itself"
-        return f"over {which}, with the intensity {what}"
-
-    @property
-    def flip_sentence(self) -> str:
-        """How many pairs change their class, in words."""
-        if not self.n_pairs:
-            return "No pair could be compared"
-        flips = self.run.table("flips").height
-        share = f"{format_count(self.n_pairs, 'pair')} ({format_percent(flips / self.n_pairs)})"
-        return f"{flips:,} of {share} {'gets' if flips == 1 else 'get'} another class when the group changes"
-
-    @property
-    def parity_sentence(self) -> str:
-        """Where one group gets a class much less often than the other, in words."""
-        below = [cell for cell in self.cells if cell.is_below_parity]
-        if not below:
-            return (
-                "In no cell does one group get the class less than 0.80 times as often as the other "
-                "(demographic parity)"
-            )
-        emotion, group_a, group_b = map(below[0].words, ("emotion", "group_a", "group_b"))
-        first, second = (format_percent(below[0].value(share) or 0.0) for share in ("share_a", "share_b"))
-        return (
-            f"In {len(below):,} of {len(self.cells):,} cells one group gets the class less than 0.80 times "
-            f"as often as the other; for example, {emotion} is predicted for {first} of the sentences about "
-            f"{group_a} and {second} of those about {group_b}"
-        )
-
-
-def find_differences(run: Run) -> ProbeFindings:
-    """The findings of a probe run."""
+def read_cells(run: Run) -> list[ProbeCell]:
+    """The cells of the pairs and the intensity that the report shows."""
     view = {key: read_text(run.manifest, "view", key) for key in ("pairs", "score")}
-    own = run.table("measures").filter(**view)
-    by_pair = own.group_by("corpus", "axis", "group_a", "group_b").agg(pl.col("n_dp").first())
-    cells = tuple(ProbeCell(row) for row in own.iter_rows(named=True))
-    return ProbeFindings(run, view, cells, int(by_pair["n_dp"].sum() or 0))
+    return [ProbeCell(row) for row in run.table("measures").filter(**view).iter_rows(named=True)]
+
+
+def find_largest(cells: Sequence[ProbeCell]) -> list[ProbeCell]:
+    """The cells that are larger than chance: the largest of each axis first, then the others."""
+    clear = [cell for cell in cells if cell.standing == "supported"]
+    ranked = sorted(clear, key=lambda cell: -cell.size)
+    firsts = {cell.key[:2]: cell for cell in reversed(ranked)}.values()
+    return sorted(ranked, key=lambda cell: cell not in firsts)
 
 
 def build_report(run: Run) -> doc.Report:
     """The content of the report."""
-    findings = find_differences(run)
-    question, details = _describe_question(findings)
+    cells, flips = read_cells(run), run.table("flips").height
+    largest = find_largest(cells)
+    n_pairs = sum({cell.key[:4]: int(cell.value("n_dp") or 0) for cell in reversed(cells)}.values())
+    question, details = _describe_question(run, cells, n_pairs)
+    changes = "No pair could be compared."
+    if n_pairs:
+        share = f"{format_count(n_pairs, 'pair')} ({format_percent(flips / n_pairs)})"
+        verb = "gets" if flips == 1 else "get"
+        changes = f"{flips:,} of {share} {verb} another class when the group changes."
     cards = [
         doc.Card(
             kicker=f"{cell.words('axis')}, {cell.words('emotion')}",
@@ -214,27 +165,36 @@ def build_report(run: Run) -> doc.Report:
             evidence=cell.evidence,
             direction=cell.direction,
         )
-        for cell in findings.largest[:3]
+        for cell in largest[:3]
     ]
-    standings = [cell.standing for cell in findings.cells]
+    standings = [cell.standing for cell in cells]
     tally = doc.count_verdicts(standings, words=TEST_WORDS, meanings=MEANINGS)
-    verdict = f"{findings.headline}."
-    if findings.largest:
-        first = findings.largest[0]
-        verdict += f" The largest: m{first.statement[1:]}, {first.evidence}."
+    tested = len(cells) - standings.count("missing")
+    verb = "is" if tested == 1 else "are"
+    headline = f"{len(largest):,} of {format_count(tested, 'difference')} {verb} {LARGER}"
+    headline = headline if tested else "No difference could be tested"
+    verdict = f"{headline}."
+    if largest:
+        verdict += f" The largest: m{largest[0].statement[1:]}, {largest[0].evidence}."
     return doc.Report(
         run=run,
         question=question,
         details=details,
         verdicts=(verdict,),
-        headline=findings.headline,
+        headline=headline,
         opening=(
             doc.Cards(cards),
             doc.Text("" if cards else verdict, "seen", "html"),
             doc.Tally(tally),
-            doc.Bullets(items=(f"{findings.flip_sentence}.", f"{findings.parity_sentence}.")),
+            doc.Bullets(items=(changes, _describe_parity(cells))),
         ),
-        sections=(_matrices(findings), _plots(findings), _flips(findings), _sets(run), _measures(findings)),
+        sections=(
+            _matrices(run, cells, changes),
+            _plots(run, largest or cells),
+            _flips(run, changes),
+            _sets(run),
+            _measures(run, cells),
+        ),
         caveats=CAVEATS,
         notes=read_texts(run.manifest, "warnings")[:MOST_WARNINGS],
         facts=list_facts(run, _own_facts(run)),
@@ -245,34 +205,59 @@ def build_report(run: Run) -> doc.Report:
     )
 
 
-def _describe_question(findings: ProbeFindings) -> tuple[str, str]:
-    name = read_text(findings.run.manifest, "name")
+def _describe_view(run: Run) -> str:
+    pairs, score = (read_text(run.manifest, "view", key) for key in ("pairs", "score"))
+    which = "pairs in which both predictions agree" if pairs == "agreeing" else "all pairs"
+    what = "of the predicted class" if score == "predicted" else "of the emotion itself"
+    return f"over {which}, with the intensity {what}"
+
+
+def _describe_parity(cells: Sequence[ProbeCell]) -> str:
+    """Where one group gets a class much less often than the other."""
+    below = [cell for cell in cells if cell.is_below_parity]
+    if not below:
+        return (
+            "In no cell does one group get the class less than 0.80 times as often as the other "
+            "(demographic parity)."
+        )
+    emotion, group_a, group_b = map(below[0].words, ("emotion", "group_a", "group_b"))
+    first, second = (format_percent(below[0].value(share) or 0.0) for share in ("share_a", "share_b"))
+    return (
+        f"In {len(below):,} of {len(cells):,} cells one group gets the class less than 0.80 times "
+        f"as often as the other; for example, {emotion} is predicted for {first} of the sentences about "
+        f"{group_a} and {second} of those about {group_b}."
+    )
+
+
+def _describe_question(run: Run, cells: Sequence[ProbeCell], n_pairs: int) -> tuple[str, str]:
+    name = read_text(run.manifest, "name")
     model = "the embedded emotion classifier" if name == "emotion" else name
     corpora, axes, emotions = (
-        ", ".join(dict.fromkeys(cell.words(column) for cell in findings.cells))
+        ", ".join(dict.fromkeys(cell.words(column) for cell in cells))
         for column in ("corpus", "axis", "emotion")
     )
-    sentences = findings.run.table("prompts").height
+    sentences = run.table("prompts").height
     return (
         f"Does {model} read the same sentence differently for different groups?",
         f"It read {format_count(sentences, 'sentence')} of {corpora} that differ only in the group: "
-        f"{format_count(findings.n_pairs, 'pair')}, by {axes}. The report compares the intensity of each "
+        f"{format_count(n_pairs, 'pair')}, by {axes}. The report compares the intensity of each "
         f"emotion ({emotions}) between the groups of each pair.",
     )
 
 
-def _matrices(findings: ProbeFindings) -> doc.Section:
+def _matrices(run: Run, cells: Sequence[ProbeCell], changes: str) -> doc.Section:
+    view = _describe_view(run)
     tables: dict[tuple[str, ...], dict[str, list[ProbeCell]]] = {}
-    for cell in findings.cells:
+    for cell in cells:
         tables.setdefault(cell.key[:2], {}).setdefault(cell.pair, []).append(cell)
     lede = (
-        f"The average confidence score (ACS) {findings.view_words}: 0 is equal. Above 0 the second group of "
+        f"The average confidence score (ACS) {view}: 0 is equal. Above 0 the second group of "
         "the pair gets the higher intensities, below 0 the first; each cell names the higher group. Below it "
         "is the demographic parity (DP) of the class. Cells larger than chance are coloured, deeper from "
         "0.05 and from 0.15."
     )
     signs = "above 0 the second group of the pair is higher, below 0 the first"
-    key = f"ACS {findings.view_words}; {signs}; * {LARGER} after correction; ! demographic parity below 0.80"
+    key = f"ACS {view}; {signs}; * {LARGER} after correction; ! demographic parity below 0.80"
     legend = (
         *tint_legend("the second group of the pair is higher", "the first group is higher"),
         (element("b", "!"), "demographic parity below 0.80"),
@@ -282,10 +267,7 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
             title=f"{format_name(corpus)}: {format_name(axis)}",
             columns=[
                 doc.Column("Pair", can_sort=False),
-                *(
-                    doc.Column(cell.words("emotion"), "num", can_sort=False)
-                    for cell in next(iter(lines.values()))
-                ),
+                *(doc.Column(emotion, "num", can_sort=False) for emotion in emotions),
             ],
             rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
             style="matrix acs",
@@ -293,14 +275,10 @@ def _matrices(findings: ProbeFindings) -> doc.Section:
             source="measures",
         )
         for (corpus, axis), lines in tables.items()
+        for emotions in [[cell.words("emotion") for cell in next(iter(lines.values()))]]
     ]
-    blocks: list[doc.Block] = [
-        doc.Text(lede, formats="html"),
-        doc.Legend(legend),
-        *matrices,
-        doc.Text(key, "note", "md terminal"),
-        doc.Text(f"{findings.flip_sentence}.", "", "terminal"),
-    ]
+    notes = (doc.Text(key, "note", "md terminal"), doc.Text(changes, "", "terminal"))
+    blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *matrices, *notes]
     return doc.Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
 
 
@@ -318,18 +296,18 @@ def _matrix_cell(cell: ProbeCell) -> doc.Cell:
     )
 
 
-def _plots(findings: ProbeFindings) -> doc.Section:
+def _plots(run: Run, cells: Sequence[ProbeCell]) -> doc.Section:
     """Both sides of each pair, with their means (affective paper, Figures 2 and 3)."""
-    view, pairs = findings.view, findings.run.table("pair_scores")
-    kind = "predicted" if view["score"] == "predicted" else "intensity"
-    counts = "agreeing" if view["pairs"] == "agreeing" else f"all_{view['score']}"
+    pairs, score = (read_text(run.manifest, "view", key) for key in ("pairs", "score"))
+    kind = "predicted" if score == "predicted" else "intensity"
+    counts, table = "agreeing" if pairs == "agreeing" else f"all_{score}", run.table("pair_scores")
     plots = []
-    for cell in (findings.largest or findings.cells)[:MOST_PLOTS]:
-        own = pairs.filter(pl.col(counts), **dict(zip(_KEY, cell.key, strict=True)))
+    for cell in cells[:MOST_PLOTS]:
+        own = table.filter(pl.col(counts), **dict(zip(_KEY, cell.key, strict=True)))
         values = own.select(f"{kind}_a", f"{kind}_b").drop_nulls()
         plots += [_plot(cell, sorted(values.iter_rows(), key=sum))] if values.height else []
     lede = (
-        f"Both sides of each pair, sorted by intensity, {findings.view_words}; dashed lines are the means. "
+        f"Both sides of each pair, sorted by intensity, {_describe_view(run)}; dashed lines are the means. "
         "Where the two colours are apart, the group matters."
     )
     drawing = doc.Chart(element("div", *plots, class_="plots"))
@@ -365,10 +343,10 @@ def _plot(cell: ProbeCell, values: Sequence[tuple[float, float]]) -> Markup:
     return element("figure", draw(parts, width=600, height=190, label=label), caption)
 
 
-def _flips(findings: ProbeFindings) -> doc.Section:
+def _flips(run: Run, changes: str) -> doc.Section:
     """The flips of every pair of groups in turn, so that no pair of groups fills the page."""
     turn = pl.int_range(pl.len()).over("corpus", "axis", "group_a", "group_b")
-    flips = findings.run.table("flips").with_columns(turn=turn).sort("turn", maintain_order=True)
+    flips = run.table("flips").with_columns(turn=turn).sort("turn", maintain_order=True)
 
     def label(side: str) -> doc.Show:
         return lambda row: f"{row[f'label_{side}']} {format_value(row[f'score_{side}'])}".strip()
@@ -382,7 +360,7 @@ def _flips(findings: ProbeFindings) -> doc.Section:
     return doc.table_section(
         "flips",
         "Classes that change with the group",
-        f"{findings.flip_sentence}.",
+        changes,
         flips,
         columns,
         has_lede=True,
@@ -412,9 +390,9 @@ def _sets(run: Run) -> doc.Section:
     )
 
 
-def _measures(findings: ProbeFindings) -> doc.Section:
+def _measures(run: Run, cells: Sequence[ProbeCell]) -> doc.Section:
     lede = (
-        f"{findings.view_words.capitalize()}. DP: smaller share of the class over the larger. Average delta: "
+        f"{_describe_view(run).capitalize()}. DP: smaller share of the class over the larger. Average delta: "
         "mean absolute difference. p: paired t-test; adjusted over all emotions and pairs of groups. Equal "
         "opportunity: as DP, over sentences that truly have the emotion."
     )
@@ -440,7 +418,7 @@ def _measures(findings: ProbeFindings) -> doc.Section:
         ),
     }
     table = doc.build_table(
-        findings.cells,
+        cells,
         columns,
         tone=lambda cell: f"{cell.standing} {cell.direction}",
         source="measures",
@@ -451,7 +429,7 @@ def _measures(findings: ProbeFindings) -> doc.Section:
     ways = doc.Table(
         title="Other ways of measuring",
         columns=(*heads, "#Largest average delta"),
-        rows=list(_ways(findings.run.table("measures"))),
+        rows=list(_ways(run.table("measures"))),
         source="measures",
         formats="html",
     )
@@ -467,13 +445,11 @@ def _ways(measures: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     """How the four ways of measuring compare: cells, tests and their largest difference."""
     for (pairs, score), part in measures.group_by("pairs", "score", maintain_order=True):
         cells = [ProbeCell(row) for row in part.iter_rows(named=True)]
-        counts = (
-            len(cells),
-            part.filter(pl.col("p") < ALPHA).height,
-            sum(cell.standing == "supported" for cell in cells),
-            sum(cell.is_below_parity for cell in cells),
-        )
-        yield (str(pairs), str(score), *map(format_value, (*counts, part["avg_delta"].max())))
+        low = part.filter(pl.col("p") < ALPHA).height
+        clear = sum(cell.standing == "supported" for cell in cells)
+        below = sum(cell.is_below_parity for cell in cells)
+        numbers = (len(cells), low, clear, below, part["avg_delta"].max())
+        yield (str(pairs), str(score), *map(format_value, numbers))
 
 
 def _own_facts(run: Run) -> Iterator[Fact]:

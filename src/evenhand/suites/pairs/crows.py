@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic import Field, TypeAdapter
 
@@ -56,21 +57,22 @@ class WordForm(StrictModel):
         return frozenset(tuple(word.lower().split()) for word in (*self.fill.values(), *self.other_words))
 
 
-class _GroupWord(NamedTuple):
-    places: Sequence[int]
-    """The positions of its tokens."""
-    form: WordForm
+_GroupWord = tuple[Sequence[int], WordForm]
+"""The positions of a group word's tokens, and its form."""
 
 
 def pair_variants(first: str, second: str, axis: str) -> list[dict[str, str]]:
     """The sets of a row, each from group to sentence: at most two, without duplicates."""
     variants: dict[str, dict[str, str]] = {}
     for one, other in ((first, second), (second, first)):
-        filled = _fill_groups(one, other, axis)
+        tokens = _TOKENS.findall(one)
+        words = list(_find_group_words(tokens, _TOKENS.findall(other), axis))
+        groups = group_forms()[axis][0].fill if words else ()
+        filled = {group: _write_sentence(tokens, words, group) for group in groups}
         if filled and len(set(filled.values())) == len(filled):
             # Sets are equal if their sentences have the same words.
-            words = re.findall(r"\w+", next(iter(filled.values())).lower())
-            variants.setdefault(" ".join(words), filled)
+            plain = re.findall(r"\w+", next(iter(filled.values())).lower())
+            variants.setdefault(" ".join(plain), filled)
     return list(variants.values())
 
 
@@ -79,13 +81,6 @@ def group_forms() -> Mapping[str, tuple[WordForm, ...]]:
     """The forms of every axis, in the order they are tried."""
     text = asset_path("pairs", "crows_forms.toml").read_text(encoding="utf-8")
     return TypeAdapter(dict[str, tuple[WordForm, ...]]).validate_python(tomllib.loads(text))
-
-
-def _fill_groups(sentence: str, other: str, axis: str) -> dict[str, str]:
-    tokens, others = _TOKENS.findall(sentence), _TOKENS.findall(other)
-    words = list(_find_group_words(tokens, others, axis))
-    groups = group_forms()[axis][0].fill if words else ()
-    return {group: _write_sentence(tokens, words, group) for group in groups}
 
 
 def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -> Iterator[_GroupWord]:
@@ -98,21 +93,16 @@ def _find_group_words(tokens: Sequence[str], others: Sequence[str], axis: str) -
         at = start
         while kind != "equal" and at < end:
             # Longest first.
-            candidates = (
-                _GroupWord(words[at : at + length], form)
-                for length in (2, 1)
-                if at + length <= end
-                for form in group_forms()[axis]
-            )
-            match = next((word for word in candidates if _fits(word, tokens, other_words[low:high])), None)
+            spans = (words[at : at + length] for length in (2, 1) if at + length <= end)
+            candidates = product(spans, group_forms()[axis])
+            match = next((word for word in candidates if _fits(*word, tokens, other_words[low:high])), None)
             if match is not None:
                 yield match
-            at += len(match.places) if match else 1
+            at += len(match[0]) if match else 1
 
 
-def _fits(word: _GroupWord, tokens: Sequence[str], against: Sequence[str]) -> bool:
+def _fits(places: Sequence[int], form: WordForm, tokens: Sequence[str], against: Sequence[str]) -> bool:
     """Whether the words at these places belong to the form."""
-    places, form = word
     if form.is_name:
         names = all(_looks_like_name(tokens[place]) for place in places)
         return names and any(_looks_like_name(other) for other in against)
@@ -123,16 +113,14 @@ def _fits(word: _GroupWord, tokens: Sequence[str], against: Sequence[str]) -> bo
 
 
 def _looks_like_name(word: str) -> bool:
-    plain = word.lower()
-    is_known = plain in _FUNCTION or (plain,) in _group_words()
-    return word[0].isupper() and not word.isupper() and not is_known
+    return word[0].isupper() and not word.isupper() and word.lower() not in _known_words()
 
 
 @cache
-def _group_words() -> frozenset[tuple[str, ...]]:
-    """The words of all forms except names: none of them counts as a name."""
-    listed = [form.words for forms in group_forms().values() for form in forms if not form.is_name]
-    return frozenset().union(*listed)
+def _known_words() -> frozenset[str]:
+    """The words that never count as a name: function words, and those of all forms except names."""
+    forms = [form for forms in group_forms().values() for form in forms if not form.is_name]
+    return _FUNCTION | {words[0] for form in forms for words in form.words if len(words) == 1}
 
 
 def _before_noun(tokens: Sequence[str], places: Sequence[int]) -> bool:
@@ -148,13 +136,12 @@ def _write_sentence(tokens: Sequence[str], words: Sequence[_GroupWord], group: s
     is_female = bool({"she", "her", "herself", "hers"} & {token.lower() for token in tokens})
     parts: list[str] = []
     at = 0
-    for word in words:
-        parts += tokens[at : word.places[0]]
-        fills = word.form.female if word.form.female and is_female else word.form.fill
-        fill = fills[group]
+    for places, form in words:
+        parts += tokens[at : places[0]]
+        fill = (form.female if form.female and is_female else form.fill)[group]
         _fix_article(parts, fill)
         parts.append(fill[0].upper() + fill[1:] if _starts_sentence(parts) else fill)
-        at = word.places[-1] + 1
+        at = places[-1] + 1
     return "".join([*parts, *tokens[at:]])
 
 

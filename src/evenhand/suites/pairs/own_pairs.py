@@ -88,36 +88,28 @@ class _File(StrictModel):
     axes: tuple[_Axis, ...]
 
 
-class TemplatePairs(PairSuite):
+def read_templates(path: Path, *, licence: str = "") -> PairSuite:
     """Templates x emotion words x people, as counterfactual sets; cluster = template.
 
     Sets with the same sentence for every group, and repeated sets, are left out and counted in the notes.
-
-    Args:
-        name: A TOML file; empty for the built-in templates, which the card describes.
     """
-
-    def __init__(self, *, name: str = "") -> None:
-        path = Path(name) if name else asset_path("pairs", "pairs.toml")
-        file = read_model(path, _File, expected=_ACCEPTED, fix="repair it")
-        for misfit in _find_misfits(file):
-            raise InputError(f"{path}: {misfit}", expected=_ACCEPTED, fix="change that line")
-        sets, left_out = distinct_sets(one for axis in file.axes for one in _sets(file, axis))
-        if not sets:
-            raise InputError(
-                f"{path} has the same sentence for every group",
-                expected=_ACCEPTED,
-                fix="give each group its own words",
-            )
-        super().__init__(
-            file.pairs.name or path.stem,
-            sets,
-            summary=file.pairs.summary,
-            digest=file_digest(path),
-            version=file.pairs.version,
-            licence="" if name else "CC BY 4.0",
-            notes=left_out,
-        )
+    file = read_model(path, _File, expected=_ACCEPTED, fix="repair it")
+    for misfit in _find_misfits(file):
+        raise InputError(f"{path}: {misfit}", expected=_ACCEPTED, fix="change that line")
+    sets, left_out = distinct_sets(one for axis in file.axes for one in _sets(file, axis))
+    if not sets:
+        problem, fix = f"{path} has the same sentence for every group", "give each group its own words"
+        raise InputError(problem, expected=_ACCEPTED, fix=fix)
+    about = file.pairs
+    return PairSuite(
+        about.name or path.stem,
+        sets,
+        summary=about.summary,
+        digest=file_digest(path),
+        version=about.version,
+        licence=licence,
+        notes=left_out,
+    )
 
 
 def _find_misfits(file: _File) -> Iterator[str]:
@@ -211,43 +203,26 @@ _TABLE: Final = (
 Row = Mapping[str, str | None]
 
 
-class TablePairs(PairSuite):
+def read_pairs(path: Path) -> PairSuite:
     """Pairs from a JSONL, CSV, TSV or Parquet file.
 
     Sets that lack a side, have the same sentence for every group, or repeat another are left out and
     counted in the suite's notes. Cluster = the column ``template``, else the set itself.
-
-    Args:
-        name: The file.
     """
-
-    def __init__(self, *, name: str) -> None:
-        path = Path(name)
-        table = read_table(path)
-        is_wide = set(WIDE) <= set(table.columns)
-        if not is_wide and not set(LONG) <= set(table.columns):
-            raise InputError(
-                f"{path} has the columns {', '.join(table.columns)}",
-                expected=_TABLE,
-                fix="rename the columns",
-            )
-        listed = list(_read_sets(table, path, is_wide=is_wide))
-        whole = [one for one in listed if len(one.sentences) > 1]
-        sides = Counter(next(iter(one.sentences), "") for one in listed if len(one.sentences) < 2)
-        sets, left_out = distinct_sets(whole)
-        if not sets:
-            raise InputError(
-                f"{path} has no set with two sides" + (" that differ" if whole else ""),
-                expected="two groups per set",
-                fix="check the file",
-            )
-        super().__init__(
-            path.stem,
-            sets,
-            summary="Pairs from a file.",
-            digest=file_digest(path),
-            notes=(*_one_sided(sides), *left_out, *_find_uneven(sets)),
-        )
+    table = read_table(path)
+    is_wide = set(WIDE) <= set(table.columns)
+    if not is_wide and not set(LONG) <= set(table.columns):
+        problem = f"{path} has the columns {', '.join(table.columns)}"
+        raise InputError(problem, expected=_TABLE, fix="rename the columns")
+    listed = list(_read_sets(table, path, is_wide=is_wide))
+    whole = [one for one in listed if len(one.sentences) > 1]
+    sides = Counter(next(iter(one.sentences), "") for one in listed if len(one.sentences) < 2)
+    sets, left_out = distinct_sets(whole)
+    if not sets:
+        problem = f"{path} has no set with two sides" + (" that differ" if whole else "")
+        raise InputError(problem, expected="two groups per set", fix="check the file")
+    notes = (*_one_sided(sides), *left_out, *_find_uneven(sets))
+    return PairSuite(path.stem, sets, summary="Pairs from a file.", digest=file_digest(path), notes=notes)
 
 
 def _read_sets(table: pl.DataFrame, path: Path, *, is_wide: bool) -> Iterator[PairSet]:
@@ -282,11 +257,8 @@ def _set(name: str, row: Row, texts: Mapping[str, str], path: Path, number: int)
 def _group(row: Row, column: str, path: Path, number: int) -> str:
     name = (row[column] or "").strip()
     if not name or name in RESERVED_GROUPS:
-        problem, fix = (
-            f"has the group {name!r} in column {column!r}",
-            "name the group that the sentence is about",
-        )
-        _refuse(path, number, problem, "a name, and not (rest) or (all)", fix)
+        problem, expected = f"has the group {name!r} in column {column!r}", "a name, and not (rest) or (all)"
+        _refuse(path, number, problem, expected, "name the group that the sentence is about")
     return name
 
 
@@ -315,5 +287,6 @@ def load(*, name: str = "") -> PairSuite:
     Args:
         name: The file; empty for the built-in sentences.
     """
-    is_table = name and not name.lower().endswith(".toml")
-    return TablePairs(name=name) if is_table else TemplatePairs(name=name)
+    if name:
+        return (read_templates if name.lower().endswith(".toml") else read_pairs)(Path(name))
+    return read_templates(asset_path("pairs", "pairs.toml"), licence="CC BY 4.0")

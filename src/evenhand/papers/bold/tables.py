@@ -1,4 +1,4 @@
-"""Groups and their prompts (Table 1), metric results by group, and the most extreme texts (Table 7).
+"""BOLD's tables and figures: prompts, metric results by group, extreme texts, and people's labels.
 
 Psycholinguistic norms are in percent or percentage points, all other shares between 0 and 1.
 """
@@ -6,19 +6,37 @@ Psycholinguistic norms are in percent or percentage points, all other shares bet
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
+from pathlib import Path
 from statistics import mean
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from evenhand.core.records import Estimate, Mention, Prompt
+from evenhand.annotate.agreement import ConsensusRule
+from evenhand.annotate.label_set import read_label_set
+from evenhand.annotate.validate import ALL, RESAMPLES, MetricValidation, aggregate_texts, map_labels
+from evenhand.core import registry
+from evenhand.core.errors import InputError
+from evenhand.core.protocols import Metric
+from evenhand.core.records import Estimate, Execution, Mention, Prompt, Text
 from evenhand.papers.replication_pages import Exhibit, estimate_cells, load_published
-from evenhand.papers.svg_figures import POLARITY, bars_and_stacks, draw_panels, horizontal_bars
+from evenhand.papers.svg_figures import (
+    POLARITY,
+    bars_and_stacks,
+    draw_panels,
+    horizontal_bars,
+    open_canvas,
+    to_svg,
+)
+from evenhand.stats.bootstrap import ResamplingOptions
 from evenhand.stats.contrasts import clustered_gap
 from evenhand.stats.intervals import clustered_mean, clustered_proportion
+from evenhand.stats.label_scales import TOXICITY, LabelScale
+from evenhand.store.table_files import read_table
 from evenhand.suites.bold import merged_groups
 from evenhand.text.rendering import mask_mentions
 
@@ -93,9 +111,8 @@ def table_1(prompts: Iterable[Prompt]) -> Exhibit:
     """Groups and prompts of the loaded copy, next to those of the paper."""
     rows = [(group.axis, group.name) for prompt in prompts for group in prompt.groups]
     groups = pl.DataFrame(rows, schema={"domain": pl.String, "group": pl.String}, orient="row")
-    counts = groups.group_by("domain", maintain_order=True).agg(
-        pl.col("group").n_unique().alias("groups"), pl.len().alias("prompts")
-    )
+    parts = groups.group_by("domain", maintain_order=True)
+    counts = parts.agg(groups=pl.col("group").n_unique(), prompts=pl.len())
     ours = pl.concat([counts, counts.sum().with_columns(domain=pl.lit("total"))])
     frame = stack_rows("table_1", ours.select(pl.lit("this copy").alias("source"), pl.all()))
     return Exhibit("table_1", "Groups and prompts", frame)
@@ -106,18 +123,15 @@ def table_3(texts: pl.DataFrame) -> Exhibit:
     # Polars multiplies by 1 / 100; rounding restores the nearest number.
     cut = ((pl.col(f"{name}_ratio").mul(100).floor() / 100).round(2) for name in _AGGREGATIONS)
     frame = stack_rows("table_3", _count_genders(texts).with_columns(cut))
-    return Exhibit(
-        "table_3",
-        "Texts classified as male and as female, by profession",
-        frame.sort("group", maintain_order=True),
-        notes=(
-            "Male to female ratios are truncated, not rounded, to two digits, as in the paper; without a "
-            "female text there is no ratio.",
-            "Industrial & manufacturing includes sewing occupations: the paper's text omits them, but its "
-            "total includes them.",
-            "Ties of Gender-Max count as neutral; the paper does not state its rule.",
-        ),
+    notes = (
+        "Male to female ratios are truncated, not rounded, to two digits, as in the paper; without a "
+        "female text there is no ratio.",
+        "Industrial & manufacturing includes sewing occupations: the paper's text omits them, but its "
+        "total includes them.",
+        "Ties of Gender-Max count as neutral; the paper does not state its rule.",
     )
+    title = "Texts classified as male and as female, by profession"
+    return Exhibit("table_3", title, frame.sort("group", maintain_order=True), notes)
 
 
 def merge_professions(texts: pl.DataFrame) -> pl.DataFrame:
@@ -153,15 +167,12 @@ def figure_2(texts: pl.DataFrame) -> Exhibit:
     frame = group_rows(professions, _difference).sort("group", maintain_order=True)
     bars = _bars(frame.with_columns(pl.col("group").str.replace_all("_", " ")), "difference")
     unit = "male share - female share"
-    return Exhibit(
-        "figure_2",
-        "Male minus female texts in each profession, by Gender-Max",
-        frame,
-        svg=draw_panels({unit: bars}, unit="share", width=12.0, columns=1),
-        alt="Bars above zero mark professions whose texts are classified as male more often than as female.",
-        notes=("Lines are 95 % intervals; a profession's entity is one cluster.",),
-        narrow=horizontal_bars(bars, unit=unit),
-    )
+    wide = draw_panels({unit: bars}, unit="share", width=12.0, columns=1)
+    narrow = horizontal_bars(bars, unit=unit)
+    notes = ("Lines are 95 % intervals; a profession's entity is one cluster.",)
+    alt = "Bars above zero mark professions whose texts are classified as male more often than as female."
+    title = "Male minus female texts in each profession, by Gender-Max"
+    return Exhibit("figure_2", title, frame, notes, svg=wide, alt=alt, narrow=narrow)
 
 
 def _difference(texts: pl.DataFrame) -> Row:
@@ -189,28 +200,23 @@ def table_5(texts: pl.DataFrame) -> Exhibit:
 
 def figure_3(texts: pl.DataFrame) -> Exhibit:
     """Sentiment and toxicity in the gender and the race domain."""
-    domains = {"gender": GENDERS, "race": RACES}
-    sentiments, toxic = (
-        [
-            group_rows(texts.filter(domain=domain), partial(label_cells, labels=labels), names)
-            for domain, names in domains.items()
-        ]
-        for labels in (_SENTIMENTS, {"toxic": ("toxicity", "toxic")})
-    )
-    label, panels = pl.format("{}, {}", "group", "source"), dict[str, pl.DataFrame]()
-    for domain, frame in zip(domains, sentiments, strict=True):
-        panels[f"sentiment, {domain}"] = _stacks(frame, label)
-    for domain, frame in zip(domains, toxic, strict=True):
-        panels[f"share of toxic texts, {domain}"] = _bars(frame, "toxic")
-    return Exhibit(
-        "figure_3",
-        "Sentiment and toxicity by gender and race",
-        pl.concat([*sentiments, *toxic], how="diagonal_relaxed"),
-        svg=bars_and_stacks(panels),
-        alt="Shares of negative, neutral and positive texts, and of toxic texts, for each group and source.",
-        notes=("Lines are 95 % intervals; an arrow marks one longer than the panel: see the numbers.",),
-        narrow=bars_and_stacks(panels, narrow=True),
-    )
+    frames: list[pl.DataFrame] = []
+    panels: dict[str, pl.DataFrame] = {}
+    label, domains = pl.format("{}, {}", "group", "source"), (("gender", GENDERS), ("race", RACES))
+    for domain, names in domains:
+        own = texts.filter(domain=domain)
+        frames.append(group_rows(own, partial(label_cells, labels=_SENTIMENTS), names))
+        panels[f"sentiment, {domain}"] = frames[-1].drop_nulls("negative").with_columns(label=label)
+    for domain, names in domains:
+        own = texts.filter(domain=domain)
+        frames.append(group_rows(own, partial(label_cells, labels={"toxic": ("toxicity", "toxic")}), names))
+        panels[f"share of toxic texts, {domain}"] = _bars(frames[-1], "toxic")
+    frame = pl.concat(frames, how="diagonal_relaxed")
+    wide, narrow = bars_and_stacks(panels), bars_and_stacks(panels, narrow=True)
+    alt = "Shares of negative, neutral and positive texts, and of toxic texts, for each group and source."
+    notes = ("Lines are 95 % intervals; an arrow marks one longer than the panel: see the numbers.",)
+    title = "Sentiment and toxicity by gender and race"
+    return Exhibit("figure_3", title, frame, notes, svg=wide, alt=alt, narrow=narrow)
 
 
 def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
@@ -219,19 +225,11 @@ def sentiment_figure(identifier: str, texts: pl.DataFrame) -> Exhibit:
     own = texts.filter(domain=domain)
     frame = group_rows(own, partial(label_cells, labels=_SENTIMENTS))
     sources = own["source"].unique(maintain_order=True)
-    panels = {source: _stacks(frame.filter(source=source), pl.col("group")) for source in sources}
-    return Exhibit(
-        identifier,
-        f"Sentiment by {name}",
-        frame,
-        svg=bars_and_stacks(panels),
-        alt=f"Shares of negative, neutral and positive texts for each {name}, one panel per source.",
-        narrow=bars_and_stacks(panels, narrow=True),
-    )
-
-
-def _stacks(frame: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
-    return frame.drop_nulls("negative").select(label.alias("label"), *_SENTIMENTS)
+    shown = frame.drop_nulls("negative").with_columns(label="group")
+    panels = {source: shown.filter(source=source) for source in sources}
+    wide, narrow = bars_and_stacks(panels), bars_and_stacks(panels, narrow=True)
+    alt = f"Shares of negative, neutral and positive texts for each {name}, one panel per source."
+    return Exhibit(identifier, f"Sentiment by {name}", frame, svg=wide, alt=alt, narrow=narrow)
 
 
 def _bars(frame: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -262,9 +260,8 @@ def share_table(identifier: str, texts: pl.DataFrame) -> Exhibit:
         names = {name: name for name in load_published("bold", identifier)["group"]}
     own = texts.filter((pl.col("domain") == domain) & pl.col("group").is_in(list(names)))
     ours = group_rows(own, partial(label_cells, labels=_NORMS, scale=100.0), names)
-    means = ours.group_by("group", maintain_order=True).agg(
-        pl.col("total").max(), pl.col(list(_NORMS)).mean()
-    )
+    parts = ours.group_by("group", maintain_order=True)
+    means = parts.agg(pl.col("total").max(), pl.col(list(_NORMS)).mean())
     both = pl.concat([ours, means.with_columns(source=pl.lit("mean"))], how="diagonal_relaxed")
     order = pl.col("group").replace_strict(list(names.values()), list(range(len(names))), default=None)
     frame = stack_rows(identifier, both).sort(order, maintain_order=True)
@@ -284,17 +281,14 @@ def table_7(texts: pl.DataFrame) -> Exhibit:
                 mentions = [Mention(**mention) for mention in row["mentions"] or ()]
                 text = _redact(f"{row['prompt']} – {str(row['text'] or '').strip()}", mentions)
                 rows.append((source, row["domain"], text, name, row[value]))
-    return Exhibit(
-        "table_7",
-        "The most extreme texts of every source and label",
-        pl.DataFrame(rows, schema=columns, orient="row"),
-        notes=(
-            "These texts may offend: they are evidence for the counts, not anyone's opinion.",
-            "A dash marks the end of the prompt. The name of the person a text is about is redacted here; "
-            "the models saw it.",
-        ),
-        is_offensive=True,
+    notes = (
+        "These texts may offend: they are evidence for the counts, not anyone's opinion.",
+        "A dash marks the end of the prompt. The name of the person a text is about is redacted here; "
+        "the models saw it.",
     )
+    title = "The most extreme texts of every source and label"
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    return Exhibit("table_7", title, frame, notes, is_offensive=True)
 
 
 def _redact(text: str, mentions: Sequence[Mention]) -> str:
@@ -348,3 +342,163 @@ def stack_rows(table: str, ours: pl.DataFrame) -> pl.DataFrame:
     """The paper's rows followed by ours, in our columns."""
     both = pl.concat([load_published("bold", table), ours], how="diagonal_relaxed")
     return both.select(ours.columns)
+
+
+COLUMNS = ("task", "text", "label")
+
+
+class HumanTask(NamedTuple):
+    """A question to annotators, and the metric outputs that answer it."""
+
+    metric: str
+    outputs: Mapping[str, str]
+    """Output of the metric, and its name in Table 8."""
+    scale: LabelScale
+    """Labels, and the numbers the paper gives them for the rank correlation (section 6.3)."""
+
+
+TASKS = {
+    "gender": HumanTask(
+        "gender_polarity",
+        {"max": "gender_max", "wavg": "gender_wavg", "unigram": "unigram"},
+        LabelScale("gender", {"male": -1.0, "neutral": 0.0, "female": 1.0}),
+    ),
+    "sentiment": HumanTask(
+        "sentiment",
+        {"compound": "sentiment"},
+        LabelScale("sentiment", {"negative": -1.0, "neutral": 0.0, "positive": 1.0}),
+    ),
+    "toxicity": HumanTask(
+        "toxicity", {"toxicity": "toxicity"}, LabelScale("toxicity", {"nontoxic": 0.0, "toxic": 1.0})
+    ),
+}
+
+
+def build_exhibits(
+    labels: pl.DataFrame, metrics: Sequence[str] = (), execution: Execution | None = None
+) -> dict[str, Exhibit]:
+    """Table 8 and Figure 6 from the table of `read_labels`, by the functions behind ``evenhand validate``.
+
+    ``metrics`` replaces embedded metrics by others.
+    """
+    replacements = {spec.partition("=")[0]: spec for spec in metrics}
+    rows: list[Row] = []
+    scores: list[pl.DataFrame] = []
+    for name, task in TASKS.items():
+        task_labels = labels.filter(task=name)
+        if task_labels.is_empty():
+            continue
+        tables = _validate_task(task, task_labels, replacements.get(task.metric, task.metric), execution)
+        # Texts without a score are left out.
+        judged, validation = tables["judged"].drop_nulls("value"), tables["validation"]
+        for output, metric in task.outputs.items():
+            texts = judged.filter(output=output)
+            rows += _rows_of_metric(metric, task, texts, validation.filter(output=output))
+        metric_names = pl.col("output").replace_strict(dict(task.outputs)).alias("metric")
+        columns = (metric_names, pl.col("human").alias("label"), "predicted", "value")
+        scores.append(judged.select(pl.lit(name).alias("task"), *columns))
+    frame = stack_rows("table_8", pl.DataFrame(rows, infer_schema_length=None))
+    frame = frame.sort("metric", maintain_order=True)
+    note = "Human labels are the ground truth; percent, except for Spearman's correlation of the codes."
+    table = Exhibit("table_8", "Automatic metrics compared with human labels", frame, notes=(note,))
+    return {"table_8": table, "figure_6": _figure_6(pl.concat(scores))}
+
+
+def read_labels(path: Path) -> pl.DataFrame:
+    """The columns ``task``, ``text`` (masked) and ``label`` of a file or a study, checked."""
+    if path.is_dir():
+        return _read_study(path)
+    table = read_table(path)
+    if missing := [name for name in COLUMNS if name not in table.columns]:
+        raise InputError(
+            f"{path} has no column {', '.join(missing)}; it has {', '.join(table.columns)}",
+            expected="task (gender, sentiment or toxicity), text (with names masked) and label",
+            fix="rename its columns",
+        )
+    table = table.select(COLUMNS).drop_nulls()
+    for task, label in table.select("task", "label").unique().sort("task", "label").iter_rows():
+        if task not in TASKS or label not in TASKS[task].scale.places:
+            raise InputError(
+                f"{path} has the label {label!r} for the task {task!r}",
+                expected="; ".join(f"{name}: {', '.join(own.scale.places)}" for name, own in TASKS.items()),
+                fix="rename the labels",
+            )
+    if table.is_empty():
+        raise InputError(
+            f"{path} has no labels",
+            expected="one row per labelled text",
+            fix="check the file and its columns task, text and label",
+        )
+    return table
+
+
+def _read_study(path: Path) -> pl.DataFrame:
+    """The majority labels of those questions of a study that are in the paper."""
+    collected = read_label_set(path)
+    known = [question.name for question in collected.questions if question.name in TASKS]
+    if not known:
+        raise InputError(
+            f"{path} has only the questions {', '.join(question.name for question in collected.questions)}",
+            expected=", ".join(TASKS),
+            fix="create a study with one of these tasks",
+        )
+    parts = []
+    for name in known:
+        texts = aggregate_texts(collected.select_questions([name]), ConsensusRule()).drop_nulls("human")
+        scale = TOXICITY if name == "toxicity" else TASKS[name].scale
+        labels = {label: scale.label_of(label) for label in texts["human"].unique()}
+        label = pl.col("human").replace_strict(labels, return_dtype=pl.String).alias("label")
+        parts.append(texts.select(pl.lit(name).alias("task"), "text", label).drop_nulls())
+    return pl.concat(parts)
+
+
+def _validate_task(
+    task: HumanTask, labels: pl.DataFrame, spec: str, execution: Execution | None
+) -> dict[str, pl.DataFrame]:
+    """The validation tables of one task: human labels against the metric."""
+    metric = registry.create_metric(spec, {}, execution)
+    assert isinstance(metric, Metric)
+    rows = [
+        {"text_id": str(place), "output": output, **value._asdict()}
+        for place, score in enumerate(metric.score([Text(text) for text in labels["text"]]))
+        for output, value in score.items()
+        if output in task.outputs
+    ]
+    texts = labels.with_row_index("item_id").select(
+        pl.col("item_id").cast(pl.String), "text", human="label", share=1.0, cluster=pl.lit(None, pl.String)
+    )
+    mapped = map_labels(metric.info, task.scale, renamed={}, outputs=list(task.outputs))
+    how: ResamplingOptions = {"rng": 0, "resamples": RESAMPLES, "level": 0.95}
+    validation = MetricValidation(task.metric, task.scale, how, wants_cuts=False)
+    return validation.tables(mapped, texts, pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _rows_of_metric(
+    metric: str, task: HumanTask, texts: pl.DataFrame, measures: pl.DataFrame
+) -> Iterator[Row]:
+    """The rows of Table 8: over all texts, and for each label."""
+    for label in (ALL, *task.scale.places):
+        row: Row = {"source": "ours", "metric": metric, "label": "(weighted)" if label == ALL else label}
+        known = measures.filter(label=label).rows_by_key("measure", named=True, unique=True)
+        for measure in ("spearman", "accuracy", "precision", "recall", "f1"):
+            scale = 1.0 if measure == "spearman" else 100.0
+            for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+                value = known.get(measure, {}).get(end)
+                row[f"{measure}{suffix}"] = None if value is None else scale * value
+        yield {**row, "n": texts.height if label == ALL else int((texts["human"] == label).sum())}
+
+
+def _figure_6(scored: pl.DataFrame) -> Exhibit:
+    parts = scored.partition_by("metric", as_dict=True, maintain_order=True)
+    titles = [str(metric).replace("_", " ") for (metric,) in parts]
+    with open_canvas(titles, columns=len(parts), width=3.4, height=2.8) as (canvas, axes):
+        for axis, part in zip(axes, parts.values(), strict=True):
+            codes, shades = TASKS[part["task"][0]].scale.places, list(POLARITY.values())
+            for label, colour in zip(codes, shades if len(codes) == 3 else shades[::-2], strict=True):
+                values = part.filter(label=label)["value"].to_numpy()
+                if values.size:
+                    axis.hist(values, bins=20, histtype="step", density=True, color=colour, label=label)
+            axis.legend(fontsize=7)
+        svg = to_svg(canvas)
+    alt = "Distributions of each metric's score, one line per human label."
+    return Exhibit("figure_6", "Scores of the automatic metrics by human label", scored, svg=svg, alt=alt)
