@@ -160,13 +160,18 @@ def test_power_plans_from_a_pilot(runs):
 
 
 def test_power_from_a_guess_is_the_textbook_number():
-    # Shares of 0.2, one text a prompt: n = (1.96 + 0.84)^2 x 2 x 0.16 / 0.05^2 = 1005 a group.
-    assert power(gap=0.05, share=0.2, samples=1).clusters == pytest.approx(1005, abs=3)
-    # Five samples alike by 0.2: design effect 1.8, a fifth of the variance each: 1005 x 1.8 / 5 = 362.
-    assert power(gap=0.05, share=0.2, samples=5, icc=0.2).clusters == pytest.approx(362, abs=3)
+    # Shares of 0.2 and 0.25, one text a prompt, 1094 a group:
+    # n = (1.96 sqrt(2 x 0.225 x 0.775) + 0.84 sqrt(0.16 + 0.1875))^2 / 0.05^2
+    assert power(gap=0.05, share=0.2, samples=1).clusters == pytest.approx(1094, abs=3)
+    # Five samples alike by 0.2: design effect 1.8, a fifth of the variance each: 1094 x 1.8 / 5 = 394.
+    assert power(gap=0.05, share=0.2, samples=5, icc=0.2).clusters == pytest.approx(394, abs=3)
+    # One of 20 comparisons must pass at 0.05 / 20: (3.02 x 0.5906 + 0.84 x 0.5895)^2 / 0.05^2 = 2079.
+    assert power(gap=0.05, share=0.2, samples=1, comparisons=20).clusters == pytest.approx(2079, abs=6)
 
 
-@pytest.mark.parametrize("wrong", [{"gap": 0}, {"power": 1}, {"level": 0}, {"share": 2}, {"icc": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"gap": 0}, {"power": 1}, {"level": 0}, {"share": 2}, {"icc": -1}, {"comparisons": 0}]
+)
 def test_plans_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InputError):
         power(**wrong)

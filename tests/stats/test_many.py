@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 
 import numpy as np
@@ -16,9 +17,14 @@ from evenhand.stats.intervals import clustered_proportion
 from evenhand.stats.results import Difference
 
 
+def flatten(values: Iterable[object]) -> Iterator[object]:
+    for value in values:
+        yield from flatten(value) if isinstance(value, tuple) else [value]
+
+
 def close(found: Difference | Estimate, wanted: Difference | Estimate) -> bool:
     """Whether two records are the same to eleven digits, nulls and words exactly."""
-    pairs = zip(astuple(found), astuple(wanted), strict=True)
+    pairs = zip(flatten(astuple(found)), flatten(astuple(wanted)), strict=True)
     return all(
         math.isclose(one, other, rel_tol=1e-10, abs_tol=1e-13)
         if isinstance(one, float) and isinstance(other, float)
