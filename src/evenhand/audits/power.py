@@ -21,7 +21,7 @@ from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.report.wording import format_name, show_control_characters
-from evenhand.stats.corrections import correct_by_family
+from evenhand.stats.corrections import Correction, correct_by_family
 from evenhand.stats.power_analysis import GapSpread, Growth, clusters_needed, required_growth, variance_within
 from evenhand.stats.quantiles import t_quantile
 from evenhand.store.run import Run, run_errors
@@ -113,7 +113,7 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
             planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
             table = pilot.table("comparisons").filter(~pl.col("exploratory"))
             # What is decided after correction must be planned at the level that decides.
-            correction = next(iter(table["correction"]), "bh")
+            correction: Correction = table["correction"][0] if table.height else "bh"
             tests = correct_by_family(table["p"].to_list(), table["family"].to_list(), correction)
             for row, test in zip(table.iter_rows(named=True), tests, strict=True):
                 growth = planner.plan_growth(row, distance=gap, alpha=test.decision_level)

@@ -109,9 +109,10 @@ def clustered_contrast(
     own = np.asarray(weights, dtype=np.float64)
     used, keep = np.flatnonzero(own), own[of_cell] != 0
     if not used.size:
-        sizes = {"n_a": 0, "n_b": 0, "n_clusters": np.unique(codes).size}
-        method = SHARES if is_share else MEANS
-        return Difference(level=level, method=method, null_reason=NO_VALUES, **sizes)
+        method, n_clusters = SHARES if is_share else MEANS, np.unique(codes).size
+        return Difference(
+            level=level, n_a=0, n_b=0, n_clusters=n_clusters, method=method, null_reason=NO_VALUES
+        )
     packed = np.searchsorted(used, of_cell[keep])
     moments = compute_moments(values[keep], packed, codes[keep], n_cells=used.size)
     return ContrastTests.of(moments, own[used], is_share=is_share, level=check_level(level)).difference()

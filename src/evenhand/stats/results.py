@@ -48,7 +48,7 @@ class Difference:
     @property
     def min_detectable(self) -> float | None:
         """The smallest true gap that a test at 1 - level would detect with 80 % power in such data."""
-        return self.spread and self.spread.detectable(1 - self.level)
+        return None if self.spread is None else self.spread.detectable(1 - self.level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
