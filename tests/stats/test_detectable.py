@@ -40,11 +40,11 @@ def test_a_decision_level_is_the_largest_p_that_is_significant(
         assert level == pytest.approx(low, abs=1e-12)
 
 
-@given(st.floats(3, 500), st.floats(1e-5, 0.2), st.floats(0.7, 0.9))
-def test_the_power_of_a_mean_is_that_of_the_noncentral_t(df: float, alpha: float, power: float) -> None:
-    shift = GapSpread(1.0, df).detectable(alpha, power)
+@given(st.floats(3, 500), st.floats(1e-5, 0.2))
+def test_the_power_of_a_mean_is_that_of_the_noncentral_t(df: float, alpha: float) -> None:
+    shift = GapSpread(1.0, df).detectable(alpha)
     exact = scipy_stats.nct.sf(scipy_stats.t.isf(alpha / 2, df), df, shift)
-    assert exact == pytest.approx(power, abs=0.02)
+    assert exact == pytest.approx(0.8, abs=0.012)
 
 
 def draw(rng: np.random.Generator, gap: float, share: float | None) -> ContrastTests:
@@ -66,33 +66,33 @@ def draw(rng: np.random.Generator, gap: float, share: float | None) -> ContrastT
     return compare_many_gaps(LAYOUT, values, is_share=share is not None, level=0.95)
 
 
-def first_of_family(tests: ContrastTests, correction: Correction) -> tuple[bool, float]:
-    """Whether the first gap is found after correction, and what had to be reached."""
+def judge_family(tests: ContrastTests, correction: Correction) -> tuple[bool, list[float]]:
+    """Whether the first gap is found after correction, and what each had to reach."""
     gaps = [tests.difference(output, 0) for output in range(FAMILY)]
-    corrected = correct_by_family([gap.p for gap in gaps], [""] * FAMILY, correction)[0]
-    assert corrected.adjusted is not None
-    assert gaps[0].spread is not None
-    return corrected.adjusted <= 0.05, gaps[0].spread.detectable(corrected.decision_level)
+    corrected = correct_by_family([gap.p for gap in gaps], [""] * FAMILY, correction)
+    first = corrected[0].adjusted
+    assert first is not None
+    pairs = zip(gaps, corrected, strict=True)
+    return first <= 0.05, [gap.spread.detectable(p.decision_level) for gap, p in pairs if gap.spread]
 
 
 @pytest.mark.parametrize("correction", ["bh", "holm"])
 @pytest.mark.parametrize("share", [None, 0.05, 0.2, 0.5])
 @pytest.mark.parametrize(
-    ("runs", "points"), [(150, 0.11), pytest.param(2_000, 0.03, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("runs", "points"), [(150, 0.11), pytest.param(2_000, 0.035, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_a_gap_of_the_detectable_size_is_found_in_80_percent_of_runs(
     share: float | None, correction: Correction, runs: int, points: float
 ) -> None:
     rng = np.random.default_rng(3)
-    gap = float(np.median([first_of_family(draw(rng, 0.0, share), correction)[1] for _ in range(60)]))
-    hits = sum(first_of_family(draw(rng, gap, share), correction)[0] for _ in range(runs))
+    gap = float(np.mean([judge_family(draw(rng, 0.0, share), correction)[1] for _ in range(runs // 15)]))
+    hits = sum(judge_family(draw(rng, gap, share), correction)[0] for _ in range(runs))
     assert hits / runs == pytest.approx(0.8, abs=points)
 
 
-def test_without_correction_the_gap_would_seem_too_small() -> None:
-    """The level of a single test promises 80 % and keeps far less of it: what this page is about."""
+def test_at_the_level_of_a_single_test_the_gap_would_be_too_small() -> None:
     rng = np.random.default_rng(4)
     gap = draw(rng, 0.0, None).difference(0, 0).min_detectable
     assert gap is not None
-    hits = sum(first_of_family(draw(rng, gap, None), "bh")[0] for _ in range(150))
+    hits = sum(judge_family(draw(rng, gap, None), "bh")[0] for _ in range(150))
     assert hits / 150 < 0.6

@@ -202,10 +202,13 @@ class ContrastTests:
         if self.weights.size > 2 or not np.array_equal(self.weights, GAP):
             # From the interval's half width, so that shares near 0 have the uncertainty that is reported.
             return GapSpread((high - low) / 2 / t_quantile((1 + self.level) / 2, df), df)
+        # One design effect for both, since that of a rare label is known roughly.
+        rows = self.moments.sizes[at[1:]]
+        size, other = (rows / (rows / self.intervals.sizes[at]).mean()).tolist()
         pair = SharePair(
             baseline=float(self.intervals.shares[*at, 1]),
-            size=float(self.intervals.sizes[*at, 0]),
-            baseline_size=float(self.intervals.sizes[*at, 1]),
+            size=size,
+            baseline_size=other,
             shared=float(np.asarray(self.intervals.shared)[at]),
             is_few=bool(self.moments.n_clusters[at[1:]] < FEW_CLUSTERS),
         )
