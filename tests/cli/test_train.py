@@ -62,8 +62,9 @@ def test_what_the_help_leaves_out_is_refused() -> None:
     assert set(TASKS) | {*WORDS, CALIBRATOR} == set(CHOICES["tasks"])
     for task in CHOICES["tasks"]:
         for name in ignored_options(task):
+            value = {"max_length": 4, "consensus": "majority"}.get(name, 1)
             with pytest.raises(InputError, match=r"does not apply to|is not trained from a study"):
-                prepare(task, () if name == "study" else "x.csv", **{name: 4 if name == "max_length" else 1})
+                prepare(task, () if name == "study" else "x.csv", **{name: value})
     assert ignored_options("nothing") == ()
 
 

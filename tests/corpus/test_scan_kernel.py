@@ -1,5 +1,7 @@
 """The kernel against its slow twin, on every cell."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -180,6 +182,21 @@ def test_the_paper_rule_equals_the_slow_twin(text, size, unit):
         CountingConfig(unit=unit, rule="paper", is_distinct=True),
     )
     check(counts, count([text], SMALL, unit=unit, rule="paper"), SMALL, distinct=True)
+
+
+def test_the_paper_rule_takes_a_few_bytes_of_memory_per_byte_of_a_long_record():
+    record = b"she was happy, " * (1 << 18) + b"\xff"
+    way = CountingConfig(unit="document", rule="paper", is_distinct=True, samples=2)
+    scanner = Scanner(build_vocabulary(SMALL, "paper"), way, is_records=True)
+    tracemalloc.start()
+    try:
+        scanner.feed(record, [0])
+        counts = scanner.finish()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert counts.units == 1
+    assert peak < 8 * len(record)
 
 
 @pytest.mark.parametrize("filling", ["word ", "a", "日", "、", "é", ". ", "- "])

@@ -39,7 +39,10 @@ def _studentised(
     for cluster in np.unique(clusters):
         a, b = y[group & (clusters == cluster)], y[~group & (clusters == cluster)]
         variance += ((a - inside).sum() / group.sum() - (b - outside).sum() / (~group).sum()) ** 2
-    return float(abs(inside - outside) / math.sqrt(variance))
+    gap = float(abs(inside - outside))
+    if variance == 0:
+        return math.inf if gap > 0 else 0.0
+    return gap / math.sqrt(variance)
 
 
 def resample_means_slowly(

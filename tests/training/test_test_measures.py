@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score
-from tools.assets.classifier_report import accuracy, pearson
+from tools.assets.classifier_figures import accuracy, pearson
 
 from evenhand.training.test_measures import (
     bootstrap_measure,

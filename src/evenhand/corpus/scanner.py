@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
@@ -120,6 +121,22 @@ class BlockCounts(NamedTuple):
     """Distinct terms of the group in units with the emotion; zeros unless requested."""
 
 
+@dataclass(frozen=True)
+class _Stretch:
+    """Bytes of a file from which the paper's rule deletes some."""
+
+    start: int
+    """The place of the first byte that is kept, in the text that is counted."""
+    original: int
+    """The place of the first byte in the file."""
+    data: bytes
+
+    @cached_property
+    def kept(self) -> I64:
+        """The places in the data of the bytes that are kept, and its end; only samples need them."""
+        return np.append(np.flatnonzero(_IS_KEPT[np.frombuffer(self.data, dtype=np.uint8)]), len(self.data))
+
+
 class Scanner:
     """Counts one stream of bytes.
 
@@ -156,8 +173,8 @@ class Scanner:
         self.first_bad_byte: int | None = None
         """The place of the first byte that is not UTF-8."""
         self._rest, self._pending, self._offset, self._chunk, self._is_inside = b"", b"", start, 0, False
-        self._originals = np.array([start])
-        """Under the paper's rule: where each byte of the rest, and the next one to read, is in the file."""
+        self._stretches = deque([_Stretch(start, start, b"")])
+        """Under the paper's rule: the last bytes as read, which hold the rest."""
         self._buffer = np.empty(0, dtype=np.uint8)
         is_whole = is_records and way.unit == "document"
         self._unit = scan_kernel.RECORD if is_whole else UNITS.index(way.unit)
@@ -199,17 +216,18 @@ class Scanner:
         if self._config.unit == "sentence":
             # Turn the stops of sentences into line ends before stops are deleted.
             data = PAPER_STOP.sub(b"\n", data)
-        rest, read = self._originals[:-1], self._originals[-1:]
-        kept = np.flatnonzero(_IS_KEPT[np.frombuffer(data, dtype=np.uint8)])
-        kept += read
-        self._originals = np.concatenate((rest, kept, read + len(data)))
+        last = self._stretches[-1]
+        stretch = _Stretch(self._offset + len(self._rest), last.original + len(last.data), data)
+        self._stretches.append(stretch)
+        while self._stretches[1].start <= self._offset and len(self._stretches) > 2:
+            self._stretches.popleft()
         return data.translate(None, PAPER_DELETED)
 
     def _scan(self, data: bytes | memoryview, *, is_last: bool) -> None:
         buffer = self._fill_buffer(data)
         stop = buffer.size - scan_kernel.PADDING
         begin = self._skip_begun_word(buffer, stop)
-        buffer, stop, self._originals = buffer[begin:], stop - begin, self._originals[begin:]
+        buffer, stop = buffer[begin:], stop - begin
         if is_last:
             buffer[stop] = _NEWLINE
         end = stop + 1 if is_last else self._cut(buffer, stop)
@@ -222,7 +240,7 @@ class Scanner:
             self.first_bad_byte = self._in_file(int(self._tally.state["first_bad"][0]) - self._offset)
         if way.samples:
             self._keep_texts(buffer)
-        self._rest, self._originals = buffer[end:stop].tobytes(), self._originals[end:]
+        self._rest = buffer[end:stop].tobytes()
         self._offset, self._chunk = self._offset + end, self._chunk + 1
 
     def _fill_buffer(self, data: bytes | memoryview) -> Bytes:
@@ -278,7 +296,11 @@ class Scanner:
         return self._in_file(begin)
 
     def _in_file(self, place: int) -> int:
-        return self._offset + place if self._config.rule == "words" else int(self._originals[place])
+        place += self._offset
+        if self._config.rule == "words":
+            return place
+        stretch = next(one for one in reversed(self._stretches) if one.start <= place)
+        return stretch.original + int(stretch.kept[place - stretch.start])
 
 
 _STATE = (

@@ -83,7 +83,7 @@ class BertShape:
             family=cast(Family, family),
             vocabulary=config_number(config, "vocab_size", 30522),
             context=config_number(config, "max_position_embeddings", 512) - offset,
-            layers=config_number(config, *(("n_layers", 6) if distil else ("num_hidden_layers", 12))),
+            layers=config_number(config, "n_layers" if distil else "num_hidden_layers", 6 if distil else 12),
             width=config_number(config, "dim" if distil else "hidden_size", 768),
             heads=config_number(config, "n_heads" if distil else "num_attention_heads", 12),
             epsilon=1e-12 if distil else cast(float, config.get("layer_norm_eps", 1e-12)),

@@ -164,15 +164,15 @@ class _GibbsBatch:
     """A batch with all state in tensors; a waiting job takes the slot of a finished row."""
 
     def __init__(
-        self, loop: MaskedModel, spec: GenerationSpec, waiting: deque[SequenceRequest], places: int
+        self, model: MaskedModel, spec: GenerationSpec, waiting: deque[SequenceRequest], places: int
     ) -> None:
-        self._loop, self._spec, self._waiting = loop, spec, waiting
+        self._model, self._spec, self._waiting = model, spec, waiting
         # At temperature 0 the burn-in takes the most likely tokens too.
         self._burn_in = 0 if spec.temperature == 0 else spec.burn_in or 0
         count = min(places, len(waiting))
         columns = len(waiting[0].prompt) + spec.max_new_tokens + 2
         steps = (spec.iterations or 0) + spec.max_new_tokens
-        device = loop.engine.device
+        device = model.engine.device
         self._jobs: list[SequenceRequest | None] = [None] * count
         self._order = torch.arange(steps, device=device)
         self._tokens = torch.zeros((count, columns), dtype=torch.long, device=device)
@@ -185,7 +185,7 @@ class _GibbsBatch:
         self._settled = torch.full((count, columns), -1, device=device)
         self._lost = torch.zeros(count, dtype=torch.bool, device=device)
         """Rows whose logits overflowed: there is no distribution to sample from."""
-        self._barred = torch.tensor(sorted(loop.codec.excluded_tokens), dtype=torch.long, device=device)
+        self._barred = torch.tensor(sorted(model.codec.excluded_tokens), dtype=torch.long, device=device)
 
     def list_unfinished(self) -> list[SequenceRequest]:
         return [job for job in self._jobs if job is not None]
@@ -219,8 +219,8 @@ class _GibbsBatch:
         rows = torch.arange(len(steps), device=steps.device)
         places = self._visits[rows, steps]
         before = self._tokens[rows, places]
-        self._tokens[rows, places] = self._loop.codec.mask
-        logits = self._loop.engine.logits(self._tokens[:, : self._columns()], self._lengths, places)
+        self._tokens[rows, places] = self._model.codec.mask
+        logits = self._model.engine.logits(self._tokens[:, : self._columns()], self._lengths, places)
         logits[:, self._barred] = -torch.inf
         choice = self._choose_tokens(logits, steps)
         self._lost |= choice == NO_TOKEN
@@ -252,7 +252,7 @@ class _GibbsBatch:
             self._keep([row for row, job in enumerate(self._jobs) if job is not None])
 
     def _start(self, row: int, job: SequenceRequest) -> None:
-        codec, size = self._loop.codec, self._spec.max_new_tokens
+        codec, size = self._model.codec, self._spec.max_new_tokens
         framed = [codec.before, *job.prompt, *[codec.mask] * size, codec.after]
         places, numbers = schedule_iterations(job, self._spec)
         visits = torch.from_numpy(places + 1 + len(job.prompt))
@@ -288,7 +288,7 @@ class _GibbsBatch:
                 yield self._completion(job, tokens[start : start + self._spec.max_new_tokens])
 
     def _completion(self, job: SequenceRequest, tokens: Sequence[int]) -> Completion:
-        text = self._loop.codec.continuation(job.request.text, job.prompt, tokens)
+        text = self._model.codec.continuation(job.request.text, job.prompt, tokens)
         end = first_sentence_end(text) if self._spec.stop == "sentence" else None
         return Completion(
             job.request.id,

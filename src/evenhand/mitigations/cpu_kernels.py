@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 _FLAGS: Final = {"reassoc", "contract", "arcp", "nsz"}
 _compiled: Final = njit(fastmath=_FLAGS, cache=True, nogil=True)
 # As in NumPy, division by zero is infinite: Python's zero check would prevent vectorisation.
-_optimizer: Final = njit(fastmath=_FLAGS, error_model="numpy", cache=True, nogil=True)
+_compiled_as_numpy: Final = njit(fastmath=_FLAGS, error_model="numpy", cache=True, nogil=True)
 _BETA1: Final = np.float32(BETA1)
 _BETA2: Final = np.float32(BETA2)
 _EPSILON: Final = np.float32(EPSILON)
@@ -312,7 +312,7 @@ def _rest_direction(hidden: Floats, weight: float, far: float, beyond: float, ou
         out[place] = scale * out[place] + shift * hidden[place]
 
 
-@_optimizer
+@_compiled_as_numpy
 def write_expected_vectors(begin: int, end: int, hidden: Floats, support: SupportArrays, out: Floats) -> None:
     """Write the expected vector of each row's policy."""
     for row in range(begin, end):
@@ -329,7 +329,7 @@ def write_expected_vectors(begin: int, end: int, hidden: Floats, support: Suppor
         mean /= total + share
 
 
-@_optimizer
+@_compiled_as_numpy
 def optimize_by_words(
     begin: int,
     end: int,
@@ -355,7 +355,7 @@ def optimize_by_words(
         result.divergence[row] = _divergence(state, start_mass, mass)
 
 
-@_optimizer
+@_compiled_as_numpy
 def optimize_by_head(
     begin: int,
     end: int,
@@ -397,7 +397,7 @@ def optimize_by_head(
             result.divergence[group + place] = _divergence(state, start_mass, mass[place])
 
 
-@_optimizer
+@_compiled_as_numpy
 def _blend(state: OptimizerState, pull: np.float32, upward: Floats) -> None:
     """Turn the gradient of D into that of the whole objective."""
     vanilla, mean = state.vanilla, state.mean
@@ -405,7 +405,7 @@ def _blend(state: OptimizerState, pull: np.float32, upward: Floats) -> None:
         upward[place] = vanilla[place] - mean[place] + pull * upward[place]
 
 
-@_optimizer
+@_compiled_as_numpy
 def _start_state(
     hidden: Floats, support: SupportArrays, row: int, vectors: Floats, result: ResultArrays
 ) -> tuple[OptimizerState, np.float32]:
@@ -433,7 +433,7 @@ def _start_state(
     return state, mass
 
 
-@_optimizer
+@_compiled_as_numpy
 def _evaluate_policy(state: OptimizerState, near: np.float32) -> np.float32:
     """Write the logits of the state and their expected vector; return the log of their mass.
 
@@ -463,7 +463,7 @@ def _evaluate_policy(state: OptimizerState, near: np.float32) -> np.float32:
     return near + np.float32(math.log(total))
 
 
-@_optimizer
+@_compiled_as_numpy
 def _adam_step(number: int, rate: np.float32, upward: Floats, state: OptimizerState) -> None:
     """One ascent step of Adam."""
     size = np.float32(rate / (1 - BETA1**number))
@@ -476,7 +476,7 @@ def _adam_step(number: int, rate: np.float32, upward: Floats, state: OptimizerSt
         now[place] += size * first[place] / (np.float32(math.sqrt(second[place])) * spread + _EPSILON)
 
 
-@_optimizer
+@_compiled_as_numpy
 def _divergence(state: OptimizerState, start_mass: np.float32, mass: np.float32) -> np.float32:
     total = np.float32(0)
     for place in range(state.start.size):
@@ -485,12 +485,12 @@ def _divergence(state: OptimizerState, start_mass: np.float32, mass: np.float32)
     return total
 
 
-@_optimizer
+@_compiled_as_numpy
 def _rate(rate: float, hidden: Floats) -> np.float32:
     return np.float32(rate * math.sqrt(dot(hidden, hidden) / hidden.size))
 
 
-@_optimizer
+@_compiled_as_numpy
 def _word_gain(
     words: WordGainArrays,
     row: int,
@@ -515,7 +515,7 @@ def _word_gain(
     return value
 
 
-@_optimizer
+@_compiled_as_numpy
 def _token_shift(head: HeadGainArrays, row: int, state: OptimizerState, moved: Floats) -> None:
     """Write the shift of the next token's representation, as a part of the accumulated state."""
     now, before = state.now, state.hidden
@@ -525,7 +525,7 @@ def _token_shift(head: HeadGainArrays, row: int, state: OptimizerState, moved: F
         moved[place] = head.share[row] * (now[place] - before[place])
 
 
-@_optimizer
+@_compiled_as_numpy
 def _multiply(matrix: Floats, rows: Floats, out: Floats) -> None:
     """Write the matrix times each of the rows; each block of the matrix is read once for all of them."""
     units, whole = len(matrix) - len(matrix) % 2, len(rows) - len(rows) % 4
@@ -545,7 +545,7 @@ def _multiply(matrix: Floats, rows: Floats, out: Floats) -> None:
             out[row, unit] = dot(rows[row], matrix[unit])
 
 
-@_optimizer
+@_compiled_as_numpy
 def _head_gain(head: HeadGainArrays, row: int, shift: Floats, back: Floats) -> np.float32:
     """D of a row; writes its gradient with respect to the inner layer's input."""
     outer, inside, weights = head.outer, head.inside[row], head.weights[row]

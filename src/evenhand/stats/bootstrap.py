@@ -192,8 +192,10 @@ def _resample_means(sums: Floats, sizes: Floats, rng: RandomSource, resamples: i
     # Imported here: numba takes half a second, and most of this module does not need it.
     from evenhand.stats import _random_draws
 
-    means = np.empty(resamples)
-    _random_draws.resample_means(sums, sizes, np.random.default_rng(rng), means)
+    generator = _random_draws.make_generator(rng)
+    state, means = _random_draws.read_state(generator), np.empty(resamples)
+    _random_draws.resample_means(sums, sizes, state, means)
+    _random_draws.restore_state(generator, state)
     return means
 
 

@@ -471,12 +471,14 @@ class _Sides(NamedTuple):
         # Imported here: numba takes half a second, and most runs do not need it.
         from evenhand.stats import _random_draws
 
-        rows, generator = max(1, _BLOCK // self.n_clusters), np.random.default_rng(rng)
+        rows, generator = max(1, _BLOCK // self.n_clusters), _random_draws.make_generator(rng)
         one_sided, two_sided = np.flatnonzero(~self.spans), np.flatnonzero(self.spans)
         straight, change = self._products()
         for start in range(0, resamples, rows):
             totals = np.tile(straight.sum(axis=0), (min(rows, resamples - start), 1))
-            _random_draws.permute_totals(self.inside, one_sided, two_sided, change, generator, totals)
+            state = _random_draws.read_state(generator)
+            _random_draws.permute_totals(self.inside, one_sided, two_sided, change, state, totals)
+            _random_draws.restore_state(generator, state)
             yield totals
 
     def totals(self, exchanged: Bools) -> Floats:

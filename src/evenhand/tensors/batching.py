@@ -143,7 +143,7 @@ def halve_rows(rows: int) -> int:
     return rows // 2
 
 
-class Placed(Protocol):
+class HasDevice(Protocol):
     """Anything on a device."""
 
     @property
@@ -159,7 +159,7 @@ class RowLimits:
     FIRST: ClassVar[int]
     """Rows on a CPU, where more are no faster, and the first number tried on an accelerator."""
     LARGEST: ClassVar[int]
-    engine: Placed
+    engine: HasDevice
     batch: int | None
     rows_by_length: dict[int, int]
     """Row length to the number of rows that fit."""

@@ -120,8 +120,9 @@ def read_arpa(path: Path) -> NgramModel:
                 mark = line.strip()
                 if mark.startswith("\\"):
                     ended = mark == "\\end\\"
-                    for tables in (probabilities, backoffs) if mark.endswith("-grams:") else ():
-                        tables.append({})
+                    if mark.endswith("-grams:"):
+                        probabilities.append({})
+                        backoffs.append({})
                 elif probabilities and mark:
                     _add_line(line, len(probabilities), probabilities[-1], backoffs[-1])
                 elif mark.startswith("ngram "):
