@@ -362,12 +362,14 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_
     # Unpack the arrays before the loop: each access through a tuple counts references.
     edges, bounds, words_before, chosen = tally.edges, tally.bounds, tally.words_before, tally.chosen
     slots, entries, spelling = matcher.slots, matcher.entries, matcher.spelling
-    noted, blocks, sizes, axis = tally.noted, tally.blocks, matcher.sizes, matcher.axis
+    term_seen, hits, noted = tally.term_seen, tally.hits, tally.noted
+    blocks, sizes, axis, scratch = tally.blocks, matcher.sizes, matcher.axis, tally.scratch
     base, state, dense = data.ctypes.data, tally.state[0], is_dense(matcher.sizes)
     priorities, samples, seen = tally.priority, tally.sample, tally.category_seen
     by_hits, has_samples = distinct or not dense, priorities.shape[1] > 0
     emotion_bits = (ONE << np.uint64(sizes[0])) - ONE
-    mask, unit_start, at_bound, next_bound = np.uint64(state.mask), state.unit_start, 0, bounds[0]
+    mask, n_hits, stamp, unit_start = np.uint64(state.mask), state.hits, state.unit, state.unit_start
+    at_bound, next_bound, n_noted = 0, bounds[0], state.noted
     is_any_line, counts_sets = document_end != AT_EMPTY_LINE, np.int64(dense)
     last_byte = np.int64(255 if document_end == AT_RECORD_END else -1 if document_end == AT_FILE_END else 10)
     for c in range(n_chosen + 1):
@@ -376,25 +378,28 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_
             if words_before[at_bound] - state.unit_first + state.extra > 0:
                 state.units += 1
                 # Distinct terms and samples need an emotion.
-                if mask & emotion_bits if dense else state.hits:
-                    if state.hits:
+                if mask & emotion_bits if dense else n_hits:
+                    if n_hits:
+                        state.hits, state.unit, state.noted = n_hits, stamp, n_noted
                         add_hits(matcher, tally, distinct)
+                        n_noted = state.noted
                     if has_samples:
                         here = (unit_start, min(next_bound, stop - 1), offset, chunk, key)
-                        sample_unit(sizes, seen, state.unit, mask, *here, priorities, samples)
-                state.hits = 0
-                state.unit += 1
+                        sample_unit(sizes, seen, stamp, mask, *here, priorities, samples)
+                n_hits, stamp = 0, stamp + 1
                 state.document_key = fingerprint(state.document_key, base, unit_start, next_bound)
                 state.document_units += 1
                 # Written even if it is not kept: a branch would often be mispredicted.
-                noted[state.noted] = mask
-                state.noted += np.int64(mask != ZERO) & counts_sets
+                noted[n_noted] = mask
+                n_noted += np.int64(mask != ZERO) & counts_sets
                 state.with_group += np.int64(mask > emotion_bits) & counts_sets
             # Nearly every non-empty line fails the first test.
             may_end = (data[next_bound] == last_byte) & ((data[next_bound - 1] <= 32) | is_any_line)
-            if (may_end and state.document_units) or state.noted >= LONG:
+            if (may_end and state.document_units) or n_noted >= LONG:
+                state.noted = n_noted
                 may_end &= is_any_line or is_empty_line(data, next_bound, state.at_line_start)
                 settle_document(state, may_end, blocks, noted, sizes, axis)
+                n_noted = state.noted
             mask, state.unit_first, state.extra = ZERO, words_before[at_bound], 0
             unit_start = next_bound + 1
             at_bound += 1
@@ -406,7 +411,11 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_
         first = load_word(base + start) & KEPT_BITS[min(size, 8)]
         last = load_word(base + end - 8) if size > 8 else ZERO
         if letters.has_high(data, start, size, first | last):
-            mask = letters.walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, mask)
+            state.hits, state.unit = n_hits, stamp
+            mask = letters.walk_letters(
+                data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask
+            )
+            n_hits = state.hits
             continue
         first |= LOWER & KEPT_BITS[min(size, 8)]
         if size > 8:
@@ -416,8 +425,15 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_
             continue
         mask |= entries[entry, BITS]
         if by_hits and entries[entry, SINGLE]:
-            letters.note_term(tally, np.int64(entries[entry, SINGLE]) - 1)
+            term = np.int64(entries[entry, SINGLE]) - 1
+            if term_seen[term] != stamp:
+                term_seen[term] = stamp
+                hits[n_hits] = term
+                n_hits += 1
         second = entries[entry, SECOND]
         if second and letters.may_follow(second, data[end], data[end + 1]):
+            state.hits, state.unit = n_hits, stamp
             mask |= letters.longer_terms(data, end, stop, matcher, tally, by_hits, entry)
-    state.mask, state.unit_start = np.int64(mask), unit_start
+            n_hits = state.hits
+    state.mask, state.hits, state.unit, state.unit_start = np.int64(mask), n_hits, stamp, unit_start
+    state.noted = n_noted
