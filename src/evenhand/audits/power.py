@@ -21,6 +21,7 @@ from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.report.wording import format_name, show_control_characters
+from evenhand.stats.contrasts import SHARES
 from evenhand.stats.power_analysis import Growth, clusters_needed, required_growth, variance_within
 from evenhand.stats.quantiles import t_quantile
 from evenhand.stats.results import NO_VARIATION
@@ -114,7 +115,14 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
             pilot = run if isinstance(run, Run) else Run.open(run)
             check_has_comparisons(pilot)
             planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
-            for row in pilot.table("comparisons").filter(~pl.col("exploratory")).iter_rows(named=True):
+            table = pilot.table("comparisons").filter(~pl.col("exploratory"))
+            if gap > 1 and (table["method"] == SHARES).any():
+                raise InputError(
+                    f"a gap of {gap:g}, and gaps of shares are never above 1",
+                    expected="a gap from 0 to 1: 5 points are 0.05",
+                    fix="write it as a fraction",
+                )
+            for row in table.iter_rows(named=True):
                 growth = planner.plan_growth(row, distance=gap)
                 if growth is not None and growth.clusters is not None:
                     needed = math.ceil(growth.clusters * row["n_clusters"])
