@@ -224,6 +224,24 @@ def test_links_are_renewed_and_forgotten(study: Study, place: str | None) -> Non
             db.renew_link("a9")
 
 
+def test_a_new_link_is_known_to_somebody_or_the_old_one_still_works(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Database(study, patience=0.1) as db:
+        (before,) = db.create_invitations(1)
+
+        def lost(_: object) -> None:
+            raise DatabaseError("the connection was lost")
+
+        with monkeypatch.context() as patch:
+            # Nothing is read after the old link has been replaced: whoever asked could not learn the new one.
+            patch.setattr(db, "read", lost)
+            renewed = db.renew_link("a1")
+        assert renewed[:2] == before[:2] == ("a1", 1)
+        assert db.find_person(renewed.token) == renewed
+        assert db.find_person(before.token) is None
+
+
 @pytest.mark.parametrize("count", [0, 10_001])
 def test_so_many_people_are_refused(study: Study, count: int) -> None:
     with Database(study) as db, pytest.raises(InputError, match=r"Expected: 1 to 10,000"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.annotate.study_parts import make_study
 
 import evenhand
 from evenhand.annotate.database import VARIABLE
@@ -199,6 +200,11 @@ def test_links_are_made_and_forgotten(tmp_path: Path, monkeypatch: pytest.Monkey
     assert state == (10, 0, 0, 0, 2)
     assert evenhand.forget_person(study.folder, "a1").startswith("x")
     assert read_study_state(study.folder).links == 1
+
+
+def test_the_state_of_a_study_whose_claims_never_expire(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", items=4, hold_hours=1e11)
+    assert read_study_state(study.folder).items == 4
 
 
 def test_a_link_needs_a_whole_address() -> None:

@@ -195,3 +195,10 @@ def test_a_gap_that_shrinks_on_its_side_passes(tmp_path):
     after = run(tmp_path, "after", {"women": 0.5, "men": 0.3}, prompts=200)
     found = gate(after, baseline_run=before, worse=["sentiment.negative group 0.05"])
     assert (found.verdict, found.warnings) == ("passes", ())
+
+
+def test_points_written_as_a_limit_are_refused_where_shares_are_among_the_gaps(runs):
+    with pytest.raises(InputError, match="above 1, and gaps of shares never are"):
+        gate(runs["small"], max="* * 5")
+    with pytest.raises(InputError, match=r"gaps of shares are never above 1"):
+        power(runs["small"], gap=5)

@@ -123,6 +123,14 @@ def test_two_columns_of_one_label_are_one_label(tmp_path: Path) -> None:
     assert examples.unseen["dev"].counts(2) == [30, 0]
 
 
+def test_a_folder_of_the_first_version_resumes(table: Path) -> None:
+    job = prepare("toxicity", table, label="toxic,threat", text="comment_text", backbone="lstm", epochs=1)
+    # What 0.1.0 wrote: it did not name the vectors of a network that has none.
+    keys = {"task", "labels", "data", "valid", "backbone", "max_length"}
+    keys |= {"epochs", "batch", "rate", "warmup", "is_constant", "weight_decay", "clip", "patience", "seed"}
+    assert set(job.job.identity()) == keys
+
+
 def test_too_little_to_learn_from(tmp_path: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("text,toxic,threat\n" + "a word,0,0\n" * 30)

@@ -229,8 +229,11 @@ class AnnotationService:
         self.study = db.study
         self.assigner = ItemAssigner(db.study)
         self.texts = split_texts(db.study)
-        self.hold = timedelta(hours=db.study.settings.hold_hours)
+
+    @property
+    def hold(self) -> timedelta:
         """After this time unanswered claims have expired and go to somebody else."""
+        return timedelta(hours=self.study.settings.hold_hours)
 
     def read_claims(self, annotator: str, *, now: datetime | None = None) -> PageClaims:
         """The items assigned to a person."""
@@ -339,7 +342,8 @@ class AnnotationService:
         query = sa.select(*columns).where(self.db.own(claims, annotator)).order_by(claims.c.position)
         held = connection.execute(query).all()
         done = {str(item) for _, item in connection.execute(self._select_finished(annotator))}
-        expired = {item for item, _, handed in held if item not in done and handed <= at - self.hold}
+        since = at - self.hold
+        expired = {item for item, _, handed in held if item not in done and handed <= since}
         return PageClaims({item: page for item, page, _ in held}, done, expired)
 
     def _renew_hold(self, connection: sa.Connection, annotator: str, at: datetime) -> PageClaims:

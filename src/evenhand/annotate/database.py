@@ -196,11 +196,15 @@ class Database:
         """Create a new link for a person who lost theirs; the old link stops working."""
         token = token_urlsafe(24)
         has_link = sa.and_(self.own(people, annotator), people.c.number.is_not(None))
-        change = sa.update(people).where(has_link).values(token=self.token_digest(token))
-        self.write(lambda connection: connection.execute(change))
-        if person := self.find_person(token):
-            return person
-        raise self._unknown_person(annotator)
+
+        def work(connection: sa.Connection) -> int | None:
+            connection.execute(sa.update(people).where(has_link).values(token=self.token_digest(token)))
+            return connection.execute(sa.select(people.c.number).where(has_link)).scalar_one_or_none()
+
+        # In one transaction: after a failure the old link must still work, since nobody has the new one.
+        if (number := self.write(work)) is None:
+            raise self._unknown_person(annotator)
+        return Person(annotator, number, token)
 
     def find_person(self, token: str) -> Person | None:
         """The holder of a link; None for an unknown link, an erased person, or a link of another study."""

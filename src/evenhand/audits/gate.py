@@ -121,6 +121,7 @@ def gate(run: Run | Path | str, **options: Unpack[GateOptions]) -> GateResult:
 
 
 def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list[GateRule]:
+    limits, worse = ([given] if isinstance(given, str) else given for given in (limits, worse))
     if worse and earlier is None:
         raise InputError(
             f"--worse {worse[0]!r} was given without a baseline run",
@@ -133,7 +134,7 @@ def _rules(limits: Sequence[str], worse: Sequence[str], earlier: object) -> list
         raise InputError(
             "the gate has no limit",
             expected="--max 'METRIC[.OUTPUT] AXIS LIMIT', [gate] in the settings file, or --baseline-run RUN",
-            fix="say what the run must keep",
+            fix="name the largest gap that may pass, such as --max 'sentiment.negative race 0.2'",
         )
     rules = [GateRule.parse(text) for text in limits] + [GateRule.parse(text, "worse") for text in worse]
     return list(dict.fromkeys(rules))
@@ -163,7 +164,7 @@ class GateRule:
             raise InputError(
                 f"the limit {text!r}",
                 expected="METRIC[.OUTPUT] AXIS[=GROUP] LIMIT, as 'sentiment.negative race 0.05'; * is any",
-                fix="write it so",
+                fix="write the three parts with blanks between them",
             )
         axis, _, group = about.strip().partition("=")
         return cls(measure, axis, group or ANY, limit, kind)
@@ -361,11 +362,11 @@ def _select_covered(rule: GateRule, rows: Sequence[Row]) -> list[Row]:
             fix="correct the limit: one that matches nothing would always pass",
         )
     # Where points were meant, nothing could ever fail.
-    if rule.limit > 1 and all(row["method"] == SHARES for row in covered):
+    if rule.limit > 1 and any(row["method"] == SHARES for row in covered):
         raise InputError(
             f"the limit {str(rule)!r} is above 1, and gaps of shares never are",
             expected="a limit from 0 to 1: 5 points are 0.05",
-            fix="write it as a share",
+            fix="write it as a share; if it is meant for means, name their outputs",
         )
     return covered
 

@@ -42,7 +42,10 @@ class MergeOptions(Output, total=False):
 class PowerOptions(TypedDict, total=False):
     """The options of ``power``."""
 
-    gap: Annotated[float, Option("The smallest gap to detect.", default=0.05, gt=0)]
+    gap: Annotated[
+        float,
+        Option("The smallest gap to detect; for shares, 0.05 is 5 points.", default=0.05, gt=0),
+    ]
     power: Annotated[float, Option("The probability of detecting it.", default=0.8, gt=0, lt=1)]
     level: Annotated[float, Option("Confidence level of the intervals.", default=0.95, gt=0, lt=1)]
     share: Annotated[

@@ -21,8 +21,15 @@ from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options
 from evenhand.report.wording import format_name, show_control_characters
+from evenhand.stats.contrasts import SHARES
 from evenhand.stats.corrections import Correction, correct_by_family
-from evenhand.stats.power_analysis import GapSpread, Growth, clusters_needed, required_growth, variance_within
+from evenhand.stats.power_analysis import (
+    GapSpread,
+    Growth,
+    clusters_needed,
+    required_growth,
+    variance_within,
+)
 from evenhand.stats.quantiles import t_quantile
 from evenhand.store.run import Run, run_errors
 
@@ -112,6 +119,12 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
             check_has_comparisons(pilot)
             planner = SampleSizePlanner(load_run(pilot), level=level, power=power)
             table = pilot.table("comparisons").filter(~pl.col("exploratory"))
+            if gap > 1 and (table["method"] == SHARES).any():
+                raise InputError(
+                    f"a gap of {gap:g}, and gaps of shares are never above 1",
+                    expected="a gap from 0 to 1: 5 points are 0.05",
+                    fix="write it as a fraction",
+                )
             # What is decided after correction must be planned at the level that decides.
             correction: Correction = table["correction"][0] if table.height else "bh"
             tests = correct_by_family(table["p"].to_list(), table["family"].to_list(), correction)

@@ -211,13 +211,12 @@ def longer_terms(data, place, stop, matcher, tally, by_hits, entry):
         if matches_remaining(data, place, stop, matcher, begin, end):
             mask |= matcher.term_bits[term]
             if by_hits:
-                note_term(tally, term)
+                _note(tally, term)
     return mask
 
 
 @njit(cache=True, nogil=True)
-def note_term(tally, term):
-    """Note a term that the unit holds, once."""
+def _note(tally, term):
     state = tally.state[0]
     if tally.term_seen[term] != state.unit:
         tally.term_seen[term] = state.unit
@@ -226,10 +225,10 @@ def note_term(tally, term):
 
 
 @njit(cache=True, nogil=True)
-def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, mask):
+def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask):
     """The mask after a run with non-ASCII bytes: the slow path, letter by letter."""
     words, size, place = 0, 0, start
-    room, scratch = matcher.sizes[3], tally.scratch
+    room = matcher.sizes[3]
     state = tally.state[0]
     while place <= end:
         code, step = decode_code_point(data, place, end) if place < end else (-2, 1)
@@ -254,7 +253,7 @@ def walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, mask):
             if entry >= 0:
                 mask |= matcher.entries[entry, BITS]
                 if by_hits and matcher.entries[entry, SINGLE]:
-                    note_term(tally, np.int64(matcher.entries[entry, SINGLE]) - 1)
+                    _note(tally, np.int64(matcher.entries[entry, SINGLE]) - 1)
                 mask |= longer_terms(data, place, stop, matcher, tally, by_hits, entry)
             size = 0
         place += step

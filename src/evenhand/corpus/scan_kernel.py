@@ -11,12 +11,15 @@ installation compiles; `scanner.py` removes it when one of its source files chan
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from evenhand.corpus import letters
 from evenhand.corpus.letters import FACTOR, KEPT_BITS, MIX, ONE, ZERO, count_trailing_zeros, load_word
-from evenhand.corpus.term_matcher import BITS, DENSE_BITS, FILTER_BITS, SECOND, SINGLE
+from evenhand.corpus.term_matcher import BITS, DENSE_BITS, FILTER_BITS, I64, SECOND, SINGLE, U64, Bytes
 
 # numba infers the types when it compiles; a call inside a loop over words costs more than the work it would
 # do, so these functions are long and take many arguments.
@@ -30,6 +33,7 @@ PADDING = 128
 """Zero bytes that must follow the data: blocks and words are read whole."""
 STRETCH = 1 << 14
 """Bytes that are indexed at a time: their index stays in the cache."""
+BLOCKS = STRETCH // 64
 LOWER = np.uint64(0x2020202020202020)
 
 AT_RECORD_END, AT_EMPTY_LINE, AT_LINE_END, AT_FILE_END = 0, 1, 2, 3
@@ -206,14 +210,33 @@ def sample_unit(sizes, seen, unit, mask, first, last, offset, chunk, key, priori
                 sample[0], sample[1], sample[2] = chunk, first, last
 
 
+class _StretchIndex(NamedTuple):
+    """The words and units of a stretch, as places in the whole data: a record is never cut."""
+
+    edges: I64
+    """The starts and ends of words, alternating."""
+    bounds: I64
+    """The ends of units."""
+    words_before: I64
+    """Words before each of the bounds."""
+    chosen: npt.NDArray[np.int32]
+    """The words that may be terms."""
+    high_blocks: I64
+    """Which blocks hold non-ASCII bytes."""
+    carry: U64
+    """Whether the last block ends within a word, and within the bytes of a quote or dash."""
+    scratch: Bytes
+    """A folded word."""
+
+
 @njit(cache=True, nogil=True)
-def index_words(data, first, last, end, stop, unit, records, at_line_start, pending, words, tally):
+def index_words(data, first, last, end, stop, unit, records, at_line_start, pending, words, index):
     """Find where the words and units of a stretch begin and end; return the number of word edges."""
-    edges, bounds, words_before = tally.edges, tally.bounds, tally.words_before
-    high_blocks, state = tally.high_blocks, tally.state[0]
+    edges, bounds, words_before = index.edges, index.bounds, index.words_before
+    high_blocks, carry = index.high_blocks, index.carry
     base = data.ctypes.data
     n_edges, n_bounds = pending, 0
-    was_word, punctuation = np.uint64(pending), np.uint64(state.punctuation)
+    was_word, punctuation = carry[0], carry[1]
     for block in range(first, last, 64):
         is_word = letters.word_mask(base + block)
         high = letters.high_mask(base + block)
@@ -278,15 +301,15 @@ def index_words(data, first, last, end, stop, unit, records, at_line_start, pend
                     (n_before + letters.count_bits(edge & _KEPT_BITS[at + 1])) >> 1
                 )
                 n_bounds += 1
-    state.punctuation = np.int64(punctuation)
+    carry[0], carry[1] = was_word, punctuation
     bounds[n_bounds] = _FAR
     return n_edges
 
 
 @njit(cache=True, nogil=True)
-def filter_candidates(data, first, n_words, pending, tally, filter_):
+def filter_candidates(data, first, n_words, pending, index, filter_):
     """Choose the words that may be terms or hold non-ASCII bytes, without a branch to mispredict."""
-    edges, high_blocks, chosen = tally.edges, tally.high_blocks, tally.chosen
+    edges, high_blocks, chosen = index.edges, index.high_blocks, index.chosen
     base = data.ctypes.data
     n_chosen = np.int64(0)
     begin = 0
@@ -327,22 +350,32 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
         key: Seeds the samples of this file.
     """
     state = tally.state[0]
-    edges = tally.edges
+    # Places may exceed 2^31.
+    index = _StretchIndex(
+        edges=np.empty(STRETCH + 64, dtype=np.int64),
+        bounds=np.empty(STRETCH + 2, dtype=np.int64),
+        words_before=np.empty(STRETCH + 2, dtype=np.int64),
+        chosen=np.empty(STRETCH + 2, dtype=np.int32),
+        high_blocks=np.zeros(BLOCKS + 1, dtype=np.int64),
+        carry=np.zeros(2, dtype=np.uint64),
+        scratch=np.zeros(matcher.sizes[3] + 16, dtype=np.uint8),
+    )
+    edges = index.edges
     words, pending = 0, 0
-    state.unit_first, state.extra, state.punctuation = 0, state.has_words, 0
+    state.unit_first, state.extra = 0, state.has_words
     state.unit_start -= offset
     first = 0
     while first < end:
         last = min(first + STRETCH, end)
         here = (first, last, end, stop)
-        n_edges = index_words(data, *here, unit, records, state.at_line_start, pending, words, tally)
+        n_edges = index_words(data, *here, unit, records, state.at_line_start, pending, words, index)
         if last == end and n_edges & 1:
             edges[n_edges] = end
             n_edges += 1
         n_words = n_edges >> 1
-        n_chosen = filter_candidates(data, first, n_words, pending, tally, matcher.filter)
+        n_chosen = filter_candidates(data, first, n_words, pending, index, matcher.filter)
         where = (stop, offset, chunk)
-        _count_chosen(data, *where, matcher, tally, n_chosen, document_end, distinct, key)
+        _count_chosen(data, *where, matcher, tally, n_chosen, index, document_end, distinct, key)
         words += n_words
         pending = n_edges & 1
         if pending:
@@ -357,17 +390,19 @@ def scan_bytes(data, end, stop, offset, chunk, matcher, tally, unit, records, do
 
 
 @njit(cache=True, nogil=True)
-def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_end, distinct, key):
+def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, index, document_end, distinct, key):
     """Look up the chosen words in order, and end the units that hold them."""
     # Unpack the arrays before the loop: each access through a tuple counts references.
-    edges, bounds, words_before, chosen = tally.edges, tally.bounds, tally.words_before, tally.chosen
+    edges, bounds, words_before, chosen = index.edges, index.bounds, index.words_before, index.chosen
     slots, entries, spelling = matcher.slots, matcher.entries, matcher.spelling
-    noted, blocks, sizes, axis = tally.noted, tally.blocks, matcher.sizes, matcher.axis
+    term_seen, hits, noted = tally.term_seen, tally.hits, tally.noted
+    blocks, sizes, axis, scratch = tally.blocks, matcher.sizes, matcher.axis, index.scratch
     base, state, dense = data.ctypes.data, tally.state[0], is_dense(matcher.sizes)
     priorities, samples, seen = tally.priority, tally.sample, tally.category_seen
     by_hits, has_samples = distinct or not dense, priorities.shape[1] > 0
     emotion_bits = (ONE << np.uint64(sizes[0])) - ONE
-    mask, unit_start, at_bound, next_bound = np.uint64(state.mask), state.unit_start, 0, bounds[0]
+    mask, n_hits, stamp, unit_start = np.uint64(state.mask), state.hits, state.unit, state.unit_start
+    at_bound, next_bound, n_noted = 0, bounds[0], state.noted
     is_any_line, counts_sets = document_end != AT_EMPTY_LINE, np.int64(dense)
     last_byte = np.int64(255 if document_end == AT_RECORD_END else -1 if document_end == AT_FILE_END else 10)
     for c in range(n_chosen + 1):
@@ -376,25 +411,28 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_
             if words_before[at_bound] - state.unit_first + state.extra > 0:
                 state.units += 1
                 # Distinct terms and samples need an emotion.
-                if mask & emotion_bits if dense else state.hits:
-                    if state.hits:
+                if mask & emotion_bits if dense else n_hits:
+                    if n_hits:
+                        state.hits, state.unit, state.noted = n_hits, stamp, n_noted
                         add_hits(matcher, tally, distinct)
+                        n_noted = state.noted
                     if has_samples:
                         here = (unit_start, min(next_bound, stop - 1), offset, chunk, key)
-                        sample_unit(sizes, seen, state.unit, mask, *here, priorities, samples)
-                state.hits = 0
-                state.unit += 1
+                        sample_unit(sizes, seen, stamp, mask, *here, priorities, samples)
+                n_hits, stamp = 0, stamp + 1
                 state.document_key = fingerprint(state.document_key, base, unit_start, next_bound)
                 state.document_units += 1
                 # Written even if it is not kept: a branch would often be mispredicted.
-                noted[state.noted] = mask
-                state.noted += np.int64(mask != ZERO) & counts_sets
+                noted[n_noted] = mask
+                n_noted += np.int64(mask != ZERO) & counts_sets
                 state.with_group += np.int64(mask > emotion_bits) & counts_sets
             # Nearly every non-empty line fails the first test.
             may_end = (data[next_bound] == last_byte) & ((data[next_bound - 1] <= 32) | is_any_line)
-            if (may_end and state.document_units) or state.noted >= LONG:
+            if (may_end and state.document_units) or n_noted >= LONG:
+                state.noted = n_noted
                 may_end &= is_any_line or is_empty_line(data, next_bound, state.at_line_start)
                 settle_document(state, may_end, blocks, noted, sizes, axis)
+                n_noted = state.noted
             mask, state.unit_first, state.extra = ZERO, words_before[at_bound], 0
             unit_start = next_bound + 1
             at_bound += 1
@@ -406,7 +444,11 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_
         first = load_word(base + start) & KEPT_BITS[min(size, 8)]
         last = load_word(base + end - 8) if size > 8 else ZERO
         if letters.has_high(data, start, size, first | last):
-            mask = letters.walk_letters(data, start, end, stop, offset, matcher, tally, by_hits, mask)
+            state.hits, state.unit = n_hits, stamp
+            mask = letters.walk_letters(
+                data, start, end, stop, offset, matcher, tally, by_hits, scratch, mask
+            )
+            n_hits = state.hits
             continue
         first |= LOWER & KEPT_BITS[min(size, 8)]
         if size > 8:
@@ -416,8 +458,15 @@ def _count_chosen(data, stop, offset, chunk, matcher, tally, n_chosen, document_
             continue
         mask |= entries[entry, BITS]
         if by_hits and entries[entry, SINGLE]:
-            letters.note_term(tally, np.int64(entries[entry, SINGLE]) - 1)
+            term = np.int64(entries[entry, SINGLE]) - 1
+            if term_seen[term] != stamp:
+                term_seen[term] = stamp
+                hits[n_hits] = term
+                n_hits += 1
         second = entries[entry, SECOND]
         if second and letters.may_follow(second, data[end], data[end + 1]):
+            state.hits, state.unit = n_hits, stamp
             mask |= letters.longer_terms(data, end, stop, matcher, tally, by_hits, entry)
-    state.mask, state.unit_start = np.int64(mask), unit_start
+            n_hits = state.hits
+    state.mask, state.hits, state.unit, state.unit_start = np.int64(mask), n_hits, stamp, unit_start
+    state.noted = n_noted

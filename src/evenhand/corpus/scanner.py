@@ -305,7 +305,7 @@ class Scanner:
 
 _STATE = (
     "mask unit hits has_words at_line_start units words with_group bad_bytes first_bad unit_start unit_first "
-    "extra documents document_key document_units document_block noted punctuation"
+    "extra documents document_key document_units document_block noted"
 )
 STATE = np.dtype([(name, np.int64) for name in _STATE.split()])
 """The state that the kernel carries from one stretch of bytes to the next."""
@@ -328,18 +328,6 @@ class KernelTally(NamedTuple):
     """Counts by block of documents. `BlockLayout` names the columns."""
     noted: U64
     """Entries of the document, not yet added to its block: sets of categories, or columns."""
-    edges: I64
-    """The starts and ends of the words of a stretch, alternating: places in the data, as all that follow."""
-    bounds: I64
-    """The ends of its units."""
-    words_before: I64
-    """Words before each of the bounds."""
-    chosen: npt.NDArray[np.int32]
-    """The words that may be terms."""
-    high_blocks: I64
-    """Which blocks of 64 bytes hold non-ASCII bytes."""
-    scratch: Bytes
-    """A folded word."""
 
 
 def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -> KernelTally:
@@ -349,7 +337,7 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
     width = BlockLayout(emotions, groups, axes).size
     state = np.zeros(1, dtype=STATE)
     state["unit"], state["at_line_start"], state["unit_start"], state["document_block"] = 1, 1, start, -1
-    terms, stretch = vocabulary.term_bits.size, scan_kernel.STRETCH
+    terms = vocabulary.term_bits.size
     return KernelTally(
         state=state,
         hits=np.zeros(terms + 1, dtype=np.int64),
@@ -359,12 +347,6 @@ def new_tally(vocabulary: TermVocabulary, way: CountingConfig, start: int = 0) -
         sample=np.full((pairs, way.samples, 3), -1, dtype=np.int64),
         blocks=np.zeros((block_rows(width, way), width), dtype=np.int64),
         noted=np.zeros(2 * scan_kernel.LONG + width + vocabulary.categories.size * emotions, dtype=np.uint64),
-        edges=np.empty(stretch + 64, dtype=np.int64),
-        bounds=np.empty(stretch + 2, dtype=np.int64),
-        words_before=np.empty(stretch + 2, dtype=np.int64),
-        chosen=np.empty(stretch + 2, dtype=np.int32),
-        high_blocks=np.zeros(stretch // 64 + 1, dtype=np.int64),
-        scratch=np.zeros(int(vocabulary.sizes[3]) + 16, dtype=np.uint8),
     )
 
 

@@ -1,7 +1,7 @@
 """The document model of every report: sections of text, tables and charts.
 
 A family of reports states its content once, as a `Report`. Each format has one renderer, in `html`,
-`plain_formats` and, for the numbers, `json_tables`.
+`render_run` and, for the numbers, `json_tables`.
 """
 
 from __future__ import annotations

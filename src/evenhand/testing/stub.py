@@ -12,8 +12,12 @@ VERSION = "1"
 _SUBJECTS = ("she", "he", "they", "the family", "a neighbour", "the teacher", "people", "nobody")
 _VERBS = ("liked", "hated", "saw", "forgot", "praised", "ignored", "joined", "left")
 _OBJECTS = (
-    *("a wonderful evening", "the old house", "a terrible mistake"),
-    *("the long road", "good news", "the rain"),
+    "a wonderful evening",
+    "the old house",
+    "a terrible mistake",
+    "the long road",
+    "good news",
+    "the rain",
 )
 _WORDS = (_SUBJECTS, _VERBS, _OBJECTS)
 

@@ -208,7 +208,10 @@ class ClassifierTraining:
         if backbone_kind(self.fit.backbone) == LSTM:
             from evenhand.training.backbones import vectors_identity
 
-            identity["vectors"] = vectors_identity(self.fit.backbone.partition(":")[2])
+            vectors = vectors_identity(self.fit.backbone.partition(":")[2])
+            # Folders of 0.1.0 with several labels do not name vectors: without any, they still resume.
+            if vectors or not self.examples.each:
+                identity["vectors"] = vectors
         if self.fit.backbone not in UNTRAINED:
             identity |= {**asdict(self.fit.recipe), "max_length": self.fit.longest}
         return identity

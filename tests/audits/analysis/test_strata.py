@@ -68,6 +68,18 @@ def test_against_all_the_adjusted_gap_is_scaled_as_the_gap_is():
     assert everyone[ADJUSTED]["p"] == rest[ADJUSTED]["p"]
 
 
+def test_strata_are_numbered_once_for_all_gaps(monkeypatch):
+    sizes, rank = [], pl.Series.rank
+    monkeypatch.setattr(pl.Series, "rank", lambda self, *how: sizes.append(self.len()) or rank(self, *how))
+    rows = np.arange(60)
+    axis = Axis("s", "ax", ("a", "b", "c"), rows, rows % 3, rows)
+    strata = PromptStrata("s", "size", pl.Series(["large", "small"]).gather(rows % 2))
+    quantities = [Quantity("m", name, "share", (rows % 5 < at) * 1.0, True) for at, name in enumerate("xyz")]
+    table = compare_strata(GroupComparer("model"), [axis], quantities, [strata])["strata"]
+    assert table.filter(stratum=ADJUSTED).height == 9
+    assert sizes == [60]
+
+
 def _prompt(group, stratum, number):
     return Prompt.create(
         "s",

@@ -41,7 +41,7 @@ def test_what_finds_no_room_on_the_terminal_is_counted() -> None:
     console = Console(width=100, record=True, file=None)
     with console.capture() as said:
         console.print(to_terminal_table(CHECKS, limit=2))
-    assert said.get().splitlines()[-1].strip() == "not listed: 2 that pass"
+    assert said.get().splitlines()[-1].strip() == "not listed: 2 pass"
 
 
 def test_gaps_of_shares_are_in_points_for_people_and_as_they_are_for_tools() -> None:

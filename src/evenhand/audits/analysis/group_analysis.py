@@ -23,7 +23,7 @@ from evenhand.audits.analysis.group_comparison import (
     rescale_to_all,
     split_sides,
 )
-from evenhand.audits.analysis.quantities import Axis, Flags, Quantity, Row, cross_axes, read_axes
+from evenhand.audits.analysis.quantities import Axis, Flags, Ints, Quantity, Row, cross_axes, read_axes
 from evenhand.audits.parallel import map_threads
 from evenhand.config import SettingsOptions
 from evenhand.core.records import ALL, Prompt
@@ -238,24 +238,27 @@ def compare_strata(
         if axis.suite != strata.suite:
             continue
         inside = {"by": strata.by, "disagrees": False, **comparer.family(axis, f"inside {strata.by}")}
+        # Numbered once for all gaps, in the order of their names, from 1.
+        codes = strata.labels.gather(axis.rows).rank("dense").fill_null(0).to_numpy()
         parts = dict(strata.parts(axis))
         gaps = {name: comparer.compare_outputs(part, quantities) for name, part in parts.items()}
         for name, part in parts.items():
             estimates = comparer.groups([part], quantities)
             groups.append(estimates.with_columns(by=pl.lit(strata.by), stratum=pl.lit(name)))
         for place, wholes in enumerate(comparer.compare_outputs(axis, quantities)):
-            rows += [_adjust(comparer, axis, quantities[place], strata, whole) for whole in wholes]
+            rows += [_adjust(comparer, axis, quantities[place], codes, strata.by, whole) for whole in wholes]
             rows += [row | inside | {"stratum": name} for name in parts for row in gaps[name][place]]
     corrected = pl.DataFrame(correct_rows(rows, comparer.correction), schema=dict(STRATA))
     return {"strata": corrected, "strata_groups": pl.concat(groups)}
 
 
-def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: PromptStrata, whole: Row) -> Row:
-    """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap."""
+def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, codes: Ints, by: str, whole: Row) -> Row:
+    """The gap with the same mix of strata on both sides, and whether it contradicts the whole gap.
+
+    ``codes`` number the strata of the rows of the axis; 0 is none.
+    """
     inside, other = split_sides(axis, whole["group"], whole["baseline"])
     values = quantity.values[axis.rows]
-    # In the order of their names, from 1.
-    codes = strata.labels.gather(axis.rows).rank("dense").fill_null(0).to_numpy()
     used: Flags = (inside | other) & ~np.isnan(values) & (codes > 0)
     rows, is_share = (values[used], inside[used], codes[used], axis.clusters[used]), quantity.kind == "share"
     contrast = stratified_difference(*rows, is_share=is_share, level=comparer.level)
@@ -265,11 +268,11 @@ def _adjust(comparer: GroupComparer, axis: Axis, quantity: Quantity, strata: Pro
         **whole,
         **dict.fromkeys((*sides, "ratio", "ratio_low", "ratio_high")),
         **{name: getattr(gap, name) for name in GAP_FIELDS},
-        **comparer.family(axis, f"adjusted for {strata.by}"),
+        **comparer.family(axis, f"adjusted for {by}"),
         "n": gap.n_a,
         "n_baseline": gap.n_b,
         "method": f"{gap.method}, same mix of strata",
-        "by": strata.by,
+        "by": by,
         "stratum": ADJUSTED,
         "disagrees": contrast.disagrees,
     }

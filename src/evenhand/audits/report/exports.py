@@ -134,14 +134,11 @@ def _find_largest_gaps(run: Run) -> dict[str, dict[str, Row]]:
     at = read_number(run.manifest, "identity", "compare", "level") or 0.95
     axes: dict[str, dict[str, Row]] = {}
     for row in to_rows(run.table("comparisons")):
-        gaps, name, gap = (
-            axes.setdefault(_task(row, "suite", "axis"), {}),
-            f"largest_gap.{_output(row)}",
-            row["estimate"],
-        )
+        gaps = axes.setdefault(_task(row, "suite", "axis"), {})
+        name, gap = f"largest_gap.{_output(row)}", row["estimate"]
         size = abs(gap) if isinstance(gap, float) else None
         known = gaps[name]["value"] if name in gaps else None
-        if name not in gaps or (size is not None and not (isinstance(known, float) and known >= size)):
+        if name not in gaps or (size is not None and (not isinstance(known, float) or size > known)):
             gaps[name] = {**row, "value": size, "level": at}
     return axes
 

@@ -79,7 +79,7 @@ def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> Render
     left = Counter(check.verdict for check in ordered[limit:])
     if not left:
         return table
-    said = ", ".join(f"{amount:,} that {_VERBS[verdict]}" for verdict, amount in left.items())
+    said = ", ".join(f"{amount:,} {_VERBS[verdict]}" for verdict, amount in left.items())
     return Group(table, Text(f"not listed: {said}", style="dim"))
 
 

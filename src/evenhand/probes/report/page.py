@@ -262,21 +262,19 @@ def _matrices(run: Run, cells: Sequence[ProbeCell], changes: str) -> doc.Section
         *tint_legend("the second group of the pair is higher", "the first group is higher"),
         (element("b", "!"), "demographic parity below 0.80"),
     )
-    matrices = [
-        doc.Table(
+    matrices = []
+    for (corpus, axis), lines in tables.items():
+        emotions = [cell.words("emotion") for cell in next(iter(lines.values()))]
+        heads = [doc.Column(emotion, "num", can_sort=False) for emotion in emotions]
+        matrix = doc.Table(
             title=f"{format_name(corpus)}: {format_name(axis)}",
-            columns=[
-                doc.Column("Pair", can_sort=False),
-                *(doc.Column(emotion, "num", can_sort=False) for emotion in emotions),
-            ],
-            rows=[(pair, *map(_matrix_cell, cells)) for pair, cells in lines.items()],
+            columns=[doc.Column("Pair", can_sort=False), *heads],
+            rows=[(pair, *map(_matrix_cell, of_pair)) for pair, of_pair in lines.items()],
             style="matrix acs",
             has_wide_numbers=False,
             source="measures",
         )
-        for (corpus, axis), lines in tables.items()
-        for emotions in [[cell.words("emotion") for cell in next(iter(lines.values()))]]
-    ]
+        matrices.append(matrix)
     notes = (doc.Text(key, "note", "md terminal"), doc.Text(changes, "", "terminal"))
     blocks: list[doc.Block] = [doc.Text(lede, formats="html"), doc.Legend(legend), *matrices, *notes]
     return doc.Section("matrix", "Pairs and emotions", blocks, "Pairs and emotions")
