@@ -202,3 +202,8 @@ def test_points_written_as_a_limit_are_refused_where_shares_are_among_the_gaps(r
         gate(runs["small"], max="* * 5")
     with pytest.raises(InputError, match=r"gaps of shares are never above 1"):
         power(runs["small"], gap=5)
+
+
+def test_a_limit_for_an_unknown_group_names_the_groups(runs):
+    with pytest.raises(InputError, match="a group with a gap on group: women"):
+        gate(runs["small"], max=["sentiment.negative group=woman 0.05"])

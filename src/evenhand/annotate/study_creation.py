@@ -215,7 +215,8 @@ def read_sources(
     notes = []
     if mask != "none" and not any(text.masks for text in shown):
         notes.append(
-            "no text has a mask: annotators may see its group (for files, --mentions sets the words)"
+            "no text has a mask, although the questions may say so: annotators may see its group (for "
+            "files, --mentions names the column with the words to mask)"
         )
     if left_out:
         notes.append(f"{left_out} empty texts left out")

@@ -356,9 +356,13 @@ def _select_covered(rule: GateRule, rows: Sequence[Row]) -> list[Row]:
     if not covered:
         outputs = dict.fromkeys(f"{row['metric']}.{row['output']}" for row in rows)
         axes = dict.fromkeys(row["axis"] for row in rows)
+        expected = f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(axes)}"
+        if others := [row for row in rows if replace(rule, group=ANY).covers(row)]:
+            groups = dict.fromkeys(row["group"] for row in others)
+            expected = f"a group with a gap on {others[0]['axis']}: {', '.join(list(groups)[:30])}"
         raise InputError(
             f"the limit {str(rule)!r} matches no comparison of this run",
-            expected=f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(axes)}",
+            expected=expected,
             fix="correct the limit: one that matches nothing would always pass",
         )
     # Where points were meant, nothing could ever fail.

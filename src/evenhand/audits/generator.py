@@ -172,7 +172,8 @@ class TextGenerator:
                 self._commit(item, completions, is_new=True)
                 seconds = time.perf_counter() - started
                 advance(item.size)
-        if new_tokens and seconds > 1:
+        # The first texts of a process compile and load: fewer than a shard say nothing about a long run.
+        if items >= SHARD_PROMPTS and new_tokens and seconds > 1:
             self.cache.put_many("rates", {throughput_key(self.model, self.spec): new_tokens / seconds})
         return [item.key for item in requests]
 
