@@ -72,6 +72,9 @@ def count(
     longest = max((len(parts) for parts in every), default=1)
     result: Counter[tuple[str, ...]] = Counter()
     for text in texts:
+        if rule == "paper" and unit == "document":
+            # A line that the rule empties is blank, and ends a document.
+            text = text.translate(dict.fromkeys(PAPER_DELETED))
         for piece in [text] if unit == "record" else units(text, unit):
             if rule == "paper":
                 piece = piece.translate(dict.fromkeys(PAPER_DELETED))
