@@ -174,6 +174,8 @@ def _damage_errors(file: Path) -> Iterator[None]:
     """Name the file that cannot be read."""
     try:
         yield
+    except EvenhandError:
+        raise
     except PARQUET_ERRORS as error:
         raise RunFolderError(
             f"{file} is damaged: {first_error_line(error)}",
