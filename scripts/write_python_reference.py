@@ -35,7 +35,24 @@ Public names are imported from `evenhand`; what authors of plug-ins need is in `
 `evenhand.testing`. Everything else may change without notice.
 
 This page is written by `scripts/write_python_reference.py` from the code.
+
+Most functions and keywords have the name of the command and of its option. These differ:
 """
+
+KEYWORDS: Final = (
+    ("audit, score", "--stratum", "strata"),
+    ("audit", "--mitigate-option", "mitigation_options"),
+    ("debias, tradeoff", "--mitigate-option", "options"),
+    ("score", "FILE", "texts"),
+    ("probe", "--label", "labels"),
+    ("report", "--format", "formats"),
+    ("annotate init", "STUDY", "folder"),
+    ("annotate init", "--from", "source"),
+    ("annotate forget", "--answers", "answers_too"),
+    ("validate", "--map", "renamed"),
+    ("train", "--from", "study"),
+)
+"""Commands, an option or argument of theirs, and the keyword of the function."""
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Measure": ("audit", "score", "probe", "scan_corpus", "power"),
@@ -94,7 +111,11 @@ def page() -> str:
     """The page as it should be."""
     told = {name for names in SECTIONS.values() for name in names} | {"__version__"}
     rest = tuple(name for name in evenhand.__all__ if name not in told)
-    parts = [HEAD]
+    parts = [HEAD, "| command | function |\n| --- | --- |"]
+    parts += [f"| `{verb}` | `{name}` |" for name, verb in COMMANDS.items()]
+    parts += ["\n| command | option | keyword |\n| --- | --- | --- |"]
+    parts += [f"| `{verb}` | `{option}` | `{keyword}` |" for verb, option, keyword in KEYWORDS]
+    parts += ["\n`--dry-run` belongs to the commands alone, and so does `gate --github`.\n"]
     for title, names in {**SECTIONS, **({"More": rest} if rest else {})}.items():
         parts += [f"## {title}\n", *(_public(name) for name in names)]
     parts.append("## For authors of plug-ins\n")

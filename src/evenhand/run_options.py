@@ -320,7 +320,7 @@ class Columns(TypedDict, total=False):
     text: Annotated[str, _column("Column of the texts.", default="text")]
     group: Annotated[
         Mapping[str, str] | Sequence[str],
-        _column("AXIS=COLUMN with the group that a text is about; repeatable.", default=()),
+        _column("COLUMN or AXIS=COLUMN: column with the group that a text is about; repeatable.", default=()),
     ]
     prompt: Annotated[str | None, _column("Column of the prompts.")]
     id: Annotated[str | None, _column("Column of unique ids (default: row numbers).")]

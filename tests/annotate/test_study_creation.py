@@ -76,7 +76,7 @@ def test_the_same_seed_draws_the_same_items(tmp_path: Path) -> None:
 def test_the_plan_says_what_will_be_done(tmp_path: Path) -> None:
     prepared = prepare(tmp_path / "s", EXAMPLES, group=["job=group"], items=60, task="regard")
     plan = prepared.plan()
-    assert plan.title == "study s"
+    assert plan.title == "new study: s"
     assert plan.lines[1] == (
         "ask     regard, sentiment (regard), 3 people per text, pages of 10, 4 attention checks"
     )
@@ -85,6 +85,15 @@ def test_the_plan_says_what_will_be_done(tmp_path: Path) -> None:
         "no text has a mask, although the questions may say so: annotators may see its group (for "
         "files, --mentions names the column with the words to mask)" in prepared.notes
     )
+
+
+def test_mentions_that_never_occur_are_named(tmp_path: Path) -> None:
+    file = written(tmp_path / "t.csv", [{"text": f"text {number}", "who": "Ada"} for number in range(9)])
+    notes = prepare(tmp_path / "s", file, items=5, task="sentiment", mentions="who").notes
+    assert notes == [
+        "none of the words in the column 'who' (--mentions) occurs in any text, so nothing is masked: "
+        "annotators may see the group"
+    ]
 
 
 def test_too_few_texts_are_said(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setattr(EntryPoint, "load", load)
     with pytest.raises(MissingLibraryError) as caught:
         registry.create_metric("needy")
-    assert caught.value.fix == 'pip install "evenhand[models]"'
+    assert caught.value.fix == 'pip install "evenhand[models]", or ".[models]" in a clone'
 
 
 def test_a_broken_plugin_fails_when_asked_for_and_hides_nobody(monkeypatch):

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.core.errors import RunFolderError, StorageError
+from evenhand.core.errors import InputError, RunFolderError, StorageError
 from evenhand.store.run import FORMAT, Run
 from evenhand.store.run_folder import RunFolder, default_folder, run_stage
 from evenhand.store.schemas import SCHEMAS, empty_table
@@ -234,3 +234,12 @@ def test_emptying_leaves_a_manifest_at_every_moment(tmp_path, monkeypatch):
     with RunFolder(tmp_path / "r", identity={"other": 1}, fresh=True) as folder:
         assert not (tmp_path / "r" / "scores.parquet").exists()
         assert Run.open(tmp_path / "r").manifest["identity"] == {"other": 1}
+
+
+def test_a_run_is_printed_briefly_and_an_unknown_table_is_an_error(tmp_path: Path) -> None:
+    empty_table("groups").write_parquet(tmp_path / "groups.parquet")
+    run = Run(tmp_path, {"command": "evenhand audit stub", "name": "stub", "identity": {"long": "x" * 9000}})
+    assert repr(run) == f"Run({str(tmp_path)!r}, command='evenhand audit stub', name='stub')"
+    with pytest.raises(InputError, match="no table has the name 'group'") as caught:
+        run.table("group")
+    assert caught.value.expected == "groups"

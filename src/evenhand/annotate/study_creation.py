@@ -120,7 +120,7 @@ def prepare(
         notes.insert(0, f"{len(chosen)} distinct texts are available, {count} were requested")
     items = items_table(chosen, task)
     return PreparedJob(
-        f"study {path.name}",
+        f"new study: {path.name}",
         (*_describe(task, settings, items), f"folder  {path}"),
         lambda _: write_study(path, task=text, settings=settings, items=items),
         notes,
@@ -215,7 +215,10 @@ def read_sources(
     notes = []
     if mask != "none" and not any(text.masks for text in shown):
         notes.append(
-            "no text has a mask, although the questions may say so: annotators may see its group (for "
+            f"none of the words in the column {columns.mentions!r} (--mentions) occurs in any text, so "
+            "nothing is masked: annotators may see the group"
+            if columns.mentions
+            else "no text has a mask, although the questions may say so: annotators may see its group (for "
             "files, --mentions names the column with the words to mask)"
         )
     if left_out:

@@ -110,9 +110,14 @@ class Mode(TypedDict, total=False):
 class MitigationOptions(Mode, total=False):
     """Which mitigation, and all of its options with names of their own."""
 
-    strength: Annotated[float | None, _mitigation("Lambda at a text's first token (default 0.6).")]
+    strength: Annotated[
+        float | None, _mitigation("Strength (lambda) at the first token of a text (default 0.6).")
+    ]
     sigma: Annotated[
-        float | None, _mitigation("Target divergence per token, in nats (default 0.02; classifier 0.05).")
+        float | None,
+        _mitigation(
+            "Target KL divergence per token from the unmitigated model (default 0.02; classifier 0.05)."
+        ),
     ]
     words: Annotated[
         str | None, _mitigation("ideology, gender, or a JSON file with two lists (default ideology).")

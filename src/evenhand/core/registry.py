@@ -193,7 +193,7 @@ def _name_missing_library(who: str) -> Iterator[None]:
         raise MissingLibraryError(
             f"{who} needs the library {top!r}, which is not installed",
             expected=f"the extra `{EXTRAS[top]}` brings it",
-            fix=f'pip install "evenhand[{EXTRAS[top]}]"',
+            fix=f'pip install "evenhand[{EXTRAS[top]}]", or ".[{EXTRAS[top]}]" in a clone',
         ) from error
 
 

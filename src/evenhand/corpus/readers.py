@@ -92,10 +92,10 @@ class _Reading:
         column = self.find_column(names)
         if column is not None:
             return column
+        if not names:
+            raise ColumnError("is empty")
         expected = repr(self.column) if self.column else f"such as {', '.join(TEXT_COLUMNS[:4])}"
-        raise ColumnError(
-            f"has no column {expected} (it has {', '.join(names) or 'none'}); name one with --text"
-        )
+        raise ColumnError(f"has no column {expected} (it has {', '.join(names)}); name one with --text")
 
 
 def read_blocks(

@@ -84,7 +84,7 @@ class CorpusScan:
         """A summary of the run, to show before it starts."""
         size = sum(source.size for source in self.sources)
         emotions, groups = self.task.terms.size
-        way = self.task.config
+        way, seconds = self.task.config, round(size / 4e8 / self.workers)
         return RunPlan(
             title=f"corpus {self.name}",
             lines=(
@@ -92,10 +92,10 @@ class CorpusScan:
                 f"{format_count(len(self.shards), 'shard')}",
                 f"terms   {emotions:,} for {format_count(len(self.task.terms.emotions), 'emotion')}, "
                 f"{groups:,} for {format_count(len(self.task.terms.groups), 'group')}",
-                f"count   {self.identity['counting']}, a unit is a {way.unit}, rule {way.rule}",
+                f"count   --counting {self.identity['counting']}, --unit {way.unit}; word rule: {way.rule}",
                 f"cluster {_CLUSTERS[self.task.cluster]}",
                 f"engine  {self.options['engine']}, {format_count(self.workers, 'worker')}; plain text takes "
-                f"about {max(1, round(size / 4e8 / self.workers)):,} s",
+                f"{f'about {seconds:,} s' if seconds else 'less than a second'}, after start-up",
                 f"folder  {self.folder}",
             ),
         )

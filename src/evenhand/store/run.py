@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from evenhand._version import __version__
-from evenhand.core.errors import EvenhandError, RunFolderError
+from evenhand.core.errors import EvenhandError, InputError, RunFolderError
 from evenhand.core.regular_files import read_text
 from evenhand.store.parquet import check_parquet, scan_parquet
 from evenhand.store.schemas import EVERY_SCHEMA, SCHEMAS, empty_table
@@ -58,6 +58,11 @@ class Run:
         """A table, read lazily; empty if it was not written."""
         file = self.path / f"{name}.parquet"
         if not file.exists():
+            if name not in EVERY_SCHEMA:
+                tables = ", ".join(sorted(path.stem for path in self.path.glob("*.parquet")))
+                raise InputError(
+                    f"no table has the name {name!r}", expected=tables, fix="choose one of these"
+                )
             return empty_table(name).lazy()
         with _damage_errors(file):
             if name not in self.trusted:
@@ -85,6 +90,10 @@ class Run:
         """A table, loaded into memory."""
         with _damage_errors(self.path / f"{name}.parquet"):
             return self.scan(name).collect()
+
+    def __repr__(self) -> str:
+        about = "".join(f", {key}={str(self.manifest.get(key, ''))[:80]!r}" for key in ("command", "name"))
+        return f"Run({str(self.path)!r}{about})"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -165,6 +174,8 @@ def _damage_errors(file: Path) -> Iterator[None]:
     """Name the file that cannot be read."""
     try:
         yield
+    except EvenhandError:
+        raise
     except PARQUET_ERRORS as error:
         raise RunFolderError(
             f"{file} is damaged: {first_error_line(error)}",

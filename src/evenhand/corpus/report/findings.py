@@ -179,10 +179,11 @@ class CorpusFindings:
 
     @property
     def speed(self) -> str:
-        """The stage that limited the scan, and the total time; empty if no scan was timed."""
+        """The stage that limited the scan, and the total time; empty if it worked for less than a second."""
         stage = read_mapping(self.run.manifest, "stages", "count")
         seconds = format_number(read_number(stage, "seconds"))
-        return f"{read_text(stage, 'limited_by')} ({seconds} s in all)" if seconds else ""
+        longest = max(read_number(stage, f"{name}_seconds") or 0.0 for name in ("reading", "counting"))
+        return f"{read_text(stage, 'limited_by')} ({seconds} s in all)" if seconds and longest >= 1 else ""
 
     @property
     def units(self) -> str:
@@ -207,7 +208,8 @@ class CorpusFindings:
             return ""
         least = f"{FEWEST} {self.units} that contain both the emotion and the group"
         if not shown:
-            return f"Each of them is based on fewer than {least}: too few to show one first"
+            each, none = ("It", "it is not") if clear == 1 else ("Each of them", "none is")
+            return f"{each} is based on fewer than {least}, so {none} presented as the main result"
         left = f"; {clear - shown:,} clear {'link has' if clear - shown == 1 else 'links have'} fewer"
         return f"Shown first are the most certain links with at least {least}{left if shown < clear else ''}"
 
@@ -230,8 +232,10 @@ class CorpusFindings:
     def verdict(self) -> str:
         """The headline with its most certain link, or the reason why there is no answer."""
         if not self.n_units:
-            problems = self.run.table("problems").height
-            why = f" See the {format_count(problems, 'problem')} listed." if problems else ""
+            problems = self.run.table("problems")
+            why = f" See the {format_count(problems.height, 'problem')} listed." if problems.height else ""
+            if problems.height == 1 and problems["reason"][0].startswith("is empty"):
+                return f"Nothing could be counted: {problems['file'][0]} is empty."
             return f"Nothing could be counted: the inputs hold no {self.unit} with a word.{why}"
         if self.ground and not self.largest:
             return f"{self.headline}. {self.ground}."
@@ -247,7 +251,10 @@ class CorpusFindings:
             return f"no {self.unit} holds both an emotion word and a group word"
         if any(link.value("odds_ratio") is not None for link in self.links):
             return "too few documents name a group and an emotion"
-        return "a group or an emotion never, or always, occurs with the other"
+        return (
+            f"a test needs {self.units} with the emotion and the group, with only one of them, and with "
+            "neither; for each link, one of these kinds is missing"
+        )
 
     @property
     def sides(self) -> list[str]:

@@ -131,14 +131,17 @@ def _maps(findings: CorpusFindings) -> doc.Section:
         )
         for (axis,), part in table.group_by("axis", maintain_order=True)
     ]
-    sign = f"Odds ratios; * {LARGER} after correction over all links"
+    sign = (
+        f"Odds ratios; * {LARGER} after correction over all links; where there is no odds ratio, n is how "
+        "often the emotion and the group occur together"
+    )
     blocks: list[doc.Block] = [
         doc.Text(lede, formats="html"),
         doc.Legend(legend),
         *maps,
         doc.Text(sign, "note", "md terminal"),
     ]
-    return doc.Section("maps", "Odds ratios", blocks if maps else (), "Odds ratios")
+    return doc.Section("maps", "Odds ratios", blocks if maps and findings.n_units else (), "Odds ratios")
 
 
 def _map_rows(findings: CorpusFindings, axis: str, groups: Sequence[str]) -> Iterator[doc.Row]:

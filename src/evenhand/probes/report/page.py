@@ -119,7 +119,7 @@ class ProbeCell(TableRow):
         ends = " to ".join(map(format_number, sorted((abs(low), abs(high)))))
         span = f" ({ends})" if low * high > 0 else ""
         return (
-            f"by {format_number(self.size)}{span} on a scale from 0 to 1, "
+            f"by {format_number(self.size)}{span} on average, on a scale from 0 to 1, "
             f"ACS {self.format_number('acs', signed=True)}, adjusted p {self.p}, "
             f"{format_count(pairs, 'pair')} from {format_count(templates, 'template')}"
         )
@@ -257,7 +257,11 @@ def _matrices(run: Run, cells: Sequence[ProbeCell], changes: str) -> doc.Section
         "0.05 and from 0.15."
     )
     signs = "above 0 the second group of the pair is higher, below 0 the first"
-    key = f"ACS {view}; {signs}; * {LARGER} after correction; ! demographic parity below 0.80"
+    key = (
+        f"The cells show the average confidence score (ACS), the mean of 1 - first / second intensity, "
+        f"{view}; {signs}; * {LARGER} after correction; ! demographic parity below 0.80. The largest "
+        "difference is chosen by the mean of second - first, the column difference of measures.parquet"
+    )
     legend = (
         *tint_legend("the second group of the pair is higher", "the first group is higher"),
         (element("b", "!"), "demographic parity below 0.80"),
