@@ -343,7 +343,11 @@ class Limits(TypedDict, total=False):
 
     max: Annotated[
         Sequence[str],
-        _gate("'METRIC[.OUTPUT] AXIS[=GROUP] LIMIT': the largest gap; repeatable.", default=()),
+        _gate(
+            "'METRIC[.OUTPUT] AXIS[=GROUP] LIMIT': the largest gap, as a fraction for shares (0.05 is 5 "
+            "points), in the metric's unit for means; repeatable.",
+            default=(),
+        ),
     ]
     worse: Annotated[
         Sequence[str],

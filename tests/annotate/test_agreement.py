@@ -103,9 +103,9 @@ def test_one_text_has_no_interval(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"consensus": "vote"}, r"^--consensus 'vote'\. Expected: majority, dawid-skene\."),
-        ({"agreement": 2.0}, r"^--agreement 2\. Expected: from 0 and at most 1\."),
-        ({"least": 0}, r"^--least 0\. Expected: 1 or more\."),
-        ({"level": 1.0}, r"^--level 1\. Expected: above 0.5 and below 1\."),
+        ({"agreement": 2.0}, r"^--agreement 2 is out of range\. Expected: from 0 and at most 1\."),
+        ({"least": 0}, r"^--least 0 is out of range\. Expected: 1 or more\."),
+        ({"level": 1.0}, r"^--level 1 is out of range\. Expected: above 0.5 and below 1\."),
         ({"question": "joy"}, r"has no answers to the question 'joy'\. Expected: regard\."),
     ],
 )

@@ -186,8 +186,8 @@ def test_a_study_from_a_run(tmp_path: Path) -> None:
         ({"task": "mood"}, "no task 'mood'"),
         ({"mask": "black"}, "--mask 'black'. Expected: suite, xyz, none"),
         ({"layout": "pile"}, "--layout 'pile'. Expected: list, single, side-by-side"),
-        ({"items": 0}, "--items 0. Expected: 1 or more"),
-        ({"annotators": 0}, "--annotators 0. Expected: 1 or more"),
+        ({"items": 0}, "--items 0 is out of range. Expected: 1 or more"),
+        ({"annotators": 0}, "--annotators 0 is out of range. Expected: 1 or more"),
         ({"text": "body"}, "has no column 'body' \\(--text\\)"),
     ],
 )

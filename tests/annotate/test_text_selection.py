@@ -72,4 +72,6 @@ def test_seeds_differ() -> None:
 def test_none_is_no_number() -> None:
     with pytest.raises(InputError) as caught:
         prepare_items("samples.tsv", per_prompt=0)
-    assert str(caught.value) == "--per-prompt 0. Expected: 1 or more. Fix: try 3."
+    assert str(caught.value) == (
+        "--per-prompt 0 is out of range. Expected: 1 or more. Fix: try --per-prompt 3."
+    )

@@ -161,7 +161,11 @@ def test_clusters_widen_intervals(tmp_path: Path) -> None:
             r"of which sentiment has fewer than two",
         ),
         ({}, {"output": "norm"}, r"^metric 'sentiment' has no output 'norm'"),
-        ({}, {"renamed": ["positive"]}, r"^--map 'positive'. Expected: THEIRS=OURS"),
+        (
+            {},
+            {"renamed": ["positive"]},
+            r"^--map 'positive' is not of the form THEIRS=OURS. Expected: THEIRS=OURS",
+        ),
         ({}, {"least": 2}, r"has a label on which people agree: too few ratings 6"),
     ],
 )

@@ -1,12 +1,13 @@
 """Gates: three answers, exit codes, and what other tools read."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 from tests.audits.texts import run
 
 from evenhand import gate, power
-from evenhand.audits.gate import GateRule
+from evenhand.audits.gate import GateRule, RequiredGrowth, check_limits
 from evenhand.core.errors import InputError
 
 
@@ -90,6 +91,25 @@ def test_a_limit_that_nothing_falls_under_is_an_error(runs):
         InputError, match=r"the limit 'toxicity race 0\.05' matches no comparison of this run"
     ):
         gate(runs["even"], max=["toxicity race 0.05"])
+
+
+@pytest.mark.parametrize("limit", ["gender polarity, female group 0.1", "gender_polarity.female group 0.1"])
+def test_an_unknown_output_suggests_the_nearest_names(runs, limit):
+    rows = [
+        {"metric": metric, "output": output, "axis": "group", "group": "a", "exploratory": False}
+        for metric, output in [("sentiment", "negative"), ("gender_polarity", "unigram.female")]
+    ]
+    with pytest.raises(InputError, match=r"did you mean 'gender_polarity\.unigram\.female'"):
+        check_limits([GateRule.parse(limit)], rows)
+
+
+def test_growth_counts_texts_where_each_is_a_cluster():
+    growth = RequiredGrowth(945, 60, None)
+    assert str(growth) == (
+        "about 945 clusters instead of 60 (both sides together); "
+        "more samples of the same prompts would not be enough"
+    )
+    assert str(replace(growth, is_by_text=True)) == "about 945 texts instead of 60 (both sides together)"
 
 
 def test_points_in_place_of_shares_are_refused_since_nothing_could_fail(runs):

@@ -82,3 +82,10 @@ def test_columns_of_one_name_are_explained() -> None:
 def test_no_rows_are_explained() -> None:
     with pytest.raises(InputError, match="the table has no rows"):
         evenhand.score(pl.DataFrame({"text": [], "who": []}), group=["who"])
+
+
+def test_a_group_per_text_asks_whether_columns_are_swapped(tmp_path: Path) -> None:
+    table = pl.DataFrame({"text": ["north", "south"] * 6, "who": [f"text {number}" for number in range(12)]})
+    run = evenhand.score(table, group=["who"], metrics="sentiment", out=tmp_path / "run")
+    asked = "who: 12 groups in 12 texts: are --text and --group swapped?"
+    assert asked in run.manifest["warnings"]

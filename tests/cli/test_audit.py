@@ -85,6 +85,13 @@ def test_two_runs_of_one_seed_are_equal_and_another_seed_is_not(evenhand, tmp_pa
     assert not tables["a"].equals(tables["c"])
 
 
+def test_the_plan_says_where_no_gap_can_be_tested(evenhand):
+    few = evenhand("audit", "builtin", "--limit", "20", "--dry-run")
+    assert "each group has at most one prompt (template)" in few.stderr + few.stdout
+    enough = evenhand("audit", "builtin", "--limit", "86", "--dry-run")
+    assert "each group has" not in enough.stderr + enough.stdout
+
+
 def test_dry_run_says_what_would_be_done_and_does_nothing(evenhand, tmp_path):
     done = evenhand(*QUICK, "--dry-run", "--out", "run")
     assert done.returncode == 0

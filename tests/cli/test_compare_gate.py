@@ -63,7 +63,7 @@ UNSURE = ["--max", "sentiment.negative group 0.65"]
             "the gate passes: 1 pass, 0 fail, 0 inconclusive; exit code 0",
         ),
         (UNSURE, 0, "the gate is inconclusive: 0 pass, 0 fail, 1 inconclusive; exit code 0"),
-        (UNSURE, 0, "nor clearly exceeded, which passes; --strict exits with 1"),
+        (UNSURE, 0, "nor clearly exceeded: the exit code is 0 (1 with --strict)"),
         (
             [*UNSURE, "--strict"],
             1,
@@ -96,6 +96,7 @@ def test_power_says_what_it_takes(runs, evenhand):
     assert "to detect a gap of 0.05 with 80 % power" in said.out
     _, guess = evenhand("power", "--gap", "0.1", "--samples", "1")
     assert "prompts per group" in guess.out
+    assert "a share of 0.2 (--share)" in guess.out
 
 
 def test_power_refuses_a_gap_that_shares_cannot_have(evenhand):

@@ -49,9 +49,13 @@ def test_values_are_parsed_and_checked():
     *_, options = measure("m", names=["one=1", "two=2=3"])
     assert options["names"] == {"one": "1", "two": "2=3"}
     for given, message in (
-        ({"limit": 0}, "--most 0. Expected: 1 or more. Fix: give --most a larger number."),
+        ({"limit": 0}, "--most 0 is out of range. Expected: 1 or more. Fix: give --most a larger number."),
         ({"kind": "c"}, "--kind 'c'. Expected: a, b. Fix: use one of these."),
-        ({"names": ["one"]}, "--names 'one'. Expected: NAME=VALUE."),
+        (
+            {"names": ["one"]},
+            "--names 'one' is not of the form NAME=VALUE. "
+            "Expected: NAME=VALUE. Fix: write --names NAME=VALUE.",
+        ),
         ({"names": 3}, "--names 3. Expected: NAME=VALUE, or a mapping."),
     ):
         with pytest.raises(InputError) as error:

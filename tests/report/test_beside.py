@@ -74,7 +74,8 @@ def test_an_axis_has_one_answer_in_words(tmp_path: Path) -> None:
     assert found == {
         "race": "Taken together, the 4 groups differ by more than chance (adjusted p < 0.001).",
         "race2": "Taken together, the 4 groups are inconclusive (adjusted p 0.31).",
-        "gender": "Whether the groups differ at all could not be tested: one cluster.",
+        "gender": "Whether the groups differ at all could not be tested: "
+        "only one text, prompt or template in a group.",
     }
 
 

@@ -221,10 +221,14 @@ def test_foreign_and_busy_folders_are_refused(tmp_path: Path) -> None:
             {"backbone": "linear", "epochs": 3},
             "--epochs does not apply to linear. Fix: remove --epochs.",
         ),
-        ({"epochs": 0}, "--epochs 0. Expected: 1 or more. Fix: give --epochs a larger number."),
+        (
+            {"epochs": 0},
+            "--epochs 0 is out of range. Expected: 1 or more. Fix: give --epochs a larger number.",
+        ),
         (
             {"learning_rate": 2.0},
-            "--learning-rate 2. Expected: above 0 and at most 1. Fix: give --learning-rate another number.",
+            "--learning-rate 2 is out of range. "
+            "Expected: above 0 and at most 1. Fix: give --learning-rate another number.",
         ),
     ],
 )

@@ -281,7 +281,7 @@ def test_table_4_of_the_published_annotations(data: Path) -> None:
             "--epochs does not apply to vader. Fix: remove --epochs.",
         ),
         ({"sides": "a,b"}, "--sides does not apply to regard. Fix: remove --sides."),
-        ({"runs": 0}, "--runs 0. Expected: 1 or more. Fix: give --runs a larger number."),
+        ({"runs": 0}, "--runs 0 is out of range. Expected: 1 or more. Fix: give --runs a larger number."),
     ],
 )
 def test_options_that_cannot_be_meant(table: Path, options: dict[str, object], message: str) -> None:

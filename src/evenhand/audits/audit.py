@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
@@ -29,7 +30,7 @@ from evenhand.core.digests import Json, digest
 from evenhand.core.errors import InputError
 from evenhand.core.options import checks_options, split_names
 from evenhand.core.protocols import EstimatesThroughput, Model, Progress, ResolvesSpec, ServerInfo, Suite
-from evenhand.core.records import GenerationSpec, Prompt
+from evenhand.core.records import GenerationSpec, Group, Prompt
 from evenhand.metrics.scorer import scoring_rate_key
 from evenhand.models import replay
 from evenhand.run_options import AuditOptions
@@ -79,6 +80,7 @@ class AuditJob(TextRunJob):
             title=f"audit {self.name}",
             lines=(
                 size,
+                *self._describe_too_few(),
                 *(["part    {} of {} of these".format(*self.slice)] if self.slice else []),
                 f"metrics {', '.join(self.metrics)}",
                 *run_setup.describe_mitigation(self.model.ref),
@@ -87,6 +89,17 @@ class AuditJob(TextRunJob):
                 f"folder  {self.folder}",
             ),
         )
+
+    def _describe_too_few(self) -> list[str]:
+        """For a plan: that no gap can be tested, where no group has two clusters; else nothing."""
+        limit = self.sample_tier.limit
+        if limit is None or any(_count_clusters(part.prompts[:limit])[1] > 1 for part in self.parts):
+            return []
+        prompts = self.parts[0].prompts
+        fewest = _count_clusters(prompts)[0]
+        need = bisect_left(range(len(prompts)), 2, lo=limit, key=lambda n: _count_clusters(prompts[:n])[0])
+        advice = f"; {need:,} prompts give each group two" if fewest > 1 else ""
+        return ["note    each group has at most one prompt (template), so that no gap can be tested" + advice]
 
     def write_texts(self, folder: RunFolder, cache: ContentCache, progress: Progress) -> list[Prompt]:
         """Write the table of generations; returns the prompts of its texts."""
@@ -229,6 +242,16 @@ def prepare(model: str | Model | None = None, **options: Unpack[AuditOptions]) -
         )
         stack.pop_all()
         return job
+
+
+def _count_clusters(prompts: Sequence[Prompt]) -> tuple[int, int]:
+    """The clusters of the group with the fewest, and of that with the most."""
+    clusters: dict[Group, set[str]] = {}
+    for prompt in prompts:
+        for group in prompt.groups:
+            clusters.setdefault(group, set()).add(prompt.cluster)
+    counts = [len(ids) for ids in clusters.values()]
+    return min(counts, default=0), max(counts, default=0)
 
 
 def _load_parts(suite: str | Sequence[str] | Suite | None, settings: RunConfig) -> tuple[SuitePart, ...]:

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack, get_args
 
@@ -193,12 +194,17 @@ class RequiredGrowth:
     now: int
     samples: float | None
     """Times the samples of the same prompts; null where no number is enough, or none is known."""
+    is_by_text: bool = False
+    """Whether every text is a cluster of its own, so that no prompt has more samples."""
 
     def __str__(self) -> str:
         """In words."""
         if self.clusters is None:
             return "the gap is so close to its limit that a thousand times as many texts would not decide"
-        more = f"about {self.clusters:,} clusters instead of {self.now:,}"
+        unit = "texts" if self.is_by_text else "clusters"
+        more = f"about {self.clusters:,} {unit} instead of {self.now:,} (both sides together)"
+        if self.is_by_text:
+            return more
         if self.samples is None:
             return f"{more}; more samples of the same prompts would not be enough"
         return f"{more}, or {self.samples:.1f} times the samples of each prompt"
@@ -356,14 +362,18 @@ def _select_covered(rule: GateRule, rows: Sequence[Row]) -> list[Row]:
     if not covered:
         outputs = dict.fromkeys(f"{row['metric']}.{row['output']}" for row in rows)
         axes = dict.fromkeys(row["axis"] for row in rows)
-        expected = f"outputs {', '.join(list(outputs)[:30])}; axes {', '.join(axes)}"
+        near = [] if rule.measure in {ANY, *outputs, *(row["metric"] for row in rows)} else _near(rule, rows)
+        names = list(dict.fromkeys((*near, *outputs)))
+        expected = f"outputs {', '.join(names[:30])}; axes {', '.join(axes)}"
         if others := [row for row in rows if replace(rule, group=ANY).covers(row)]:
             groups = dict.fromkeys(row["group"] for row in others)
             expected = f"a group with a gap on {others[0]['axis']}: {', '.join(list(groups)[:30])}"
         raise InputError(
             f"the limit {str(rule)!r} matches no comparison of this run",
             expected=expected,
-            fix="correct the limit: one that matches nothing would always pass",
+            fix=f"did you mean {near[0]!r}?"
+            if near
+            else "correct the limit: one that matches nothing would always pass",
         )
     # Where points were meant, nothing could ever fail.
     if rule.limit > 1 and any(row["method"] == SHARES for row in covered):
@@ -373,6 +383,22 @@ def _select_covered(rule: GateRule, rows: Sequence[Row]) -> list[Row]:
             fix="write it as a share; if it is meant for means, name their outputs",
         )
     return covered
+
+
+def _near(rule: GateRule, rows: Sequence[Row]) -> list[str]:
+    """The outputs most like the one a rule names, primary ones first unless another is almost that."""
+    # Of "gender polarity, female", as the report has it, the rule holds the rest as its axis.
+    words = rule.measure if "." in rule.measure else f"{rule.measure} {rule.axis}"
+    asked = words.replace(", ", ".").replace(" ", "_").lower()
+    every = list(dict.fromkeys(f"{row['metric']}.{row['output']}" for row in rows))
+    primary = list(
+        dict.fromkeys(f"{row['metric']}.{row['output']}" for row in rows if not row["exploratory"])
+    )
+    return (
+        get_close_matches(asked, every, cutoff=0.95)
+        or get_close_matches(asked, primary, cutoff=0.5)
+        or get_close_matches(asked, every, cutoff=0.5)
+    )
 
 
 def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | None:
@@ -386,4 +412,5 @@ def _needs(check: GateCheck, planner: SampleSizePlanner) -> RequiredGrowth | Non
     clusters, samples = (None if factor is None or factor > _MOST else factor for factor in growth)
     if clusters is None:
         return RequiredGrowth(None, check.n_clusters, None)
-    return RequiredGrowth(math.ceil(clusters * check.n_clusters), check.n_clusters, samples)
+    needed, is_by_text = math.ceil(clusters * check.n_clusters), planner.is_by_text(asdict(check))
+    return RequiredGrowth(needed, check.n_clusters, samples, is_by_text)

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.audits.analysis.group_comparison import GapSide, split_sides
-from evenhand.audits.analysis.quantities import Row, cross_axes, read_axes
+from evenhand.audits.analysis.quantities import Axis, Row, cross_axes, read_axes
 from evenhand.audits.loaded_run import FILES, FinishedRun, check_has_comparisons, load_run, read_command
 from evenhand.audits.options import PowerOptions
 from evenhand.core.errors import InputError
@@ -56,14 +56,23 @@ class SampleSizePlanner:
         axis, low, high = self._axes.get((seen["suite"], seen["axis"])), seen["low"], seen["high"]
         if axis is None or low is None or high is None:
             return None
-        quantity = self._quantities[seen["metric"], seen["output"]]
-        sides = split_sides(axis, seen["group"], seen["baseline"])
-        group, other = (GapSide.of(quantity, axis, rows) for rows in sides)
+        group, other = self._read_sides(axis, seen)
         df = max(1.0, seen["n_clusters"] - 1)
         se = (high - low) / 2 / t_quantile((1 + self._level) / 2, df)
         within = variance_within(group.values, group.clusters, other.values, other.clusters)
         reach = GapSpread(1.0, df).detectable(alpha or 1 - self._level, self._power)
         return required_growth(se**2, within, wanted=(distance / reach) ** 2)
+
+    def is_by_text(self, seen: Row) -> bool:
+        """Whether every text of a comparison is a cluster of its own."""
+        sides = self._read_sides(self._axes[seen["suite"], seen["axis"]], seen)
+        clusters = [cluster for side in sides for cluster in side.clusters]
+        return len(set(clusters)) == len(clusters)
+
+    def _read_sides(self, axis: Axis, seen: Row) -> list[GapSide]:
+        quantity = self._quantities[seen["metric"], seen["output"]]
+        sides = split_sides(axis, seen["group"], seen["baseline"])
+        return [GapSide.of(quantity, axis, rows) for rows in sides]
 
 
 _COLUMNS: Mapping[str, pl.DataType] = {
@@ -85,6 +94,8 @@ class SamplePlan:
     level: float
     table: pl.DataFrame
     """``clusters_needed`` at the pilot's samples; ``samples_factor``: times the samples instead, or null."""
+    assumptions: str = ""
+    """What a plan without a pilot assumes, in words."""
 
     @property
     def clusters(self) -> int | None:
@@ -102,6 +113,7 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
     """
     gap, power, level, share = options["gap"], options["power"], options["level"], options["share"]
     rows: list[Row] = []
+    assumptions = ""
     if run is None:
         room = max(share, 1 - share)
         if gap > room:
@@ -113,6 +125,12 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
         how = {"icc": options["icc"], "alpha": (1 - level) / options["comparisons"], "power": power}
         needed = clusters_needed(gap, share=share, samples=options["samples"], **how)
         rows.append({"group": "a", "baseline": "b", "clusters_needed": needed})
+        assumptions = (
+            f"assumed: a share of {share:g} (--share), an intraclass correlation of {options['icc']:g} "
+            f"within prompts (--icc), completions per prompt: {options['samples']:,} (--samples), "
+            f"comparisons corrected together: {options['comparisons']:,} (--comparisons), "
+            f"level {level:g} (--level)"
+        )
     else:
         with run_errors(run):
             pilot = run if isinstance(run, Run) else Run.open(run)
@@ -134,16 +152,19 @@ def power(run: Run | Path | str | None = None, **options: Unpack[PowerOptions]) 
                     needed = math.ceil(growth.clusters * row["n_clusters"])
                     row |= {"clusters_needed": needed, "samples_factor": growth.samples}
                 rows.append(row)
-    return SamplePlan(gap, power, level, pl.DataFrame(rows, schema=dict(_COLUMNS)))
+    return SamplePlan(gap, power, level, pl.DataFrame(rows, schema=dict(_COLUMNS)), assumptions)
 
 
 _LEGEND = (
     "gaps of shares from 0 to 1: 0.05 is 5 points; detectable: the minimum detectable difference; clusters: "
-    "in this run, on both sides; needed: with as many samples; or samples: factor for the same prompts"
+    "in this run; needed: with as many samples each; both count the two sides together; or samples: factor "
+    "for the same prompts (no number: no factor is enough, or each cluster has one text)"
 )
 
 
-def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: bool) -> RenderableType:
+def summarise_plan(
+    table: pl.DataFrame, *, gap: float, power: float, has_pilot: bool, assumptions: str = ""
+) -> RenderableType:
     """What a gap of this size needs: one line an axis and output, that of the group which needs most."""
     planned = table.filter(pl.col("clusters_needed").is_not_null())
     title = f"to detect a gap of {gap:g} with {100 * power:g} % power"
@@ -151,14 +172,15 @@ def summarise_plan(table: pl.DataFrame, *, gap: float, power: float, has_pilot: 
         reasons = ", ".join(str(reason) for reason in table["null_reason"].drop_nulls().unique())
         return Text(f"{title}: no plan can be made ({reasons or 'no comparisons'})", style="bold")
     if not has_pilot:
-        return Text(f"{title}: {planned['clusters_needed'][0]:,} prompts per group", style="bold")
+        answer = Text(f"{title}: {planned['clusters_needed'][0]:,} prompts per group", style="bold")
+        return Group(answer, Text(assumptions, style="dim"))
     most = planned.sort("clusters_needed", descending=True).unique(
         ["suite", "axis", "metric", "output"], keep="first", maintain_order=True
     )
     lines = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for head in ("Axis", "Measure", "Group that needs most"):
         lines.add_column(head, overflow="fold")
-    for head in ("Detectable", "Clusters", "Needed", "or samples"):
+    for head in ("Detectable", "Clusters\n(both sides)", "Needed\n(both sides)", "or samples"):
         lines.add_column(head, justify="right", no_wrap=True)
     for row in most.iter_rows(named=True):
         axis, metric, output, group = (format_name(row[key]) for key in ("axis", "metric", "output", "group"))

@@ -178,6 +178,12 @@ class ScoreJob(TextRunJob):
         # Prompts of a suite speak of one axis each; a file with such gaps may have lost something.
         if not (log and log.groups):
             warnings += [f"{count:,} {of} name no {axis}" for axis, count in texts.without_group.items()]
+        for axis, column in self.layout.groups.items():
+            count = len(group_names(self.inputs.table, column))
+            if count >= max(10, 0.9 * len(texts.rows)):
+                warnings.append(
+                    f"{axis}: {count:,} groups in {len(texts.rows):,} texts: are --text and --group swapped?"
+                )
         if count := count_copies(self.inputs.table, self.layout):
             warnings.append(
                 f"{count:,} {of} are copies of another of their group, "

@@ -87,7 +87,12 @@ def power(run: Path | None, **options: Any) -> None:
     from evenhand.audits.power import power, summarise_plan
 
     plan = power(run, **options)
-    output.print(summarise_plan(plan.table, gap=plan.gap, power=plan.power, has_pilot=run is not None))
+    has_pilot, assumptions = run is not None, plan.assumptions
+    output.print(
+        summarise_plan(
+            plan.table, gap=plan.gap, power=plan.power, has_pilot=has_pilot, assumptions=assumptions
+        )
+    )
 
 
 class _GateOptions(GateOptions, total=False):
@@ -129,7 +134,7 @@ def _print_gate(result: GateResult) -> None:
     output.print(f"the gate {verb}: {counts}; exit code {result.exit_code}", highlight=False)
     if inconclusive and not result.strict:
         print_warning(
-            "some limits are neither clearly kept nor clearly exceeded, which passes; --strict exits with 1"
+            "some limits are neither clearly kept nor clearly exceeded: the exit code is 0 (1 with --strict)"
         )
     for note in result.warnings:
         print_warning(note)

@@ -100,10 +100,10 @@ class Option:
         ):
             default, least = self.default, self.ge
             size = "a larger" if least is not None and value < least else "another"
-            fix = f"give {self.flag} {size} number" if default is None else f"try {default}"
+            fix = f"give {self.flag} {size} number" if default is None else f"try {self.flag} {default}"
             words = [f"{_BOUNDS[name]} {bound:g}" for name, bound in bounds.items()]
             expected = f"{least:g} or more" if list(bounds) == ["ge"] else " and ".join(words)
-            raise InputError(f"{self.flag} {value:g}", expected=expected, fix=fix)
+            raise InputError(f"{self.flag} {value:g} is out of range", expected=expected, fix=fix)
         return value
 
 
@@ -197,7 +197,9 @@ def pairs(what: str, example: str, *, last: bool = False) -> Callable[[Any], Map
         for pair in [given] if isinstance(given, str) else given:
             name, equals, value = pair.rpartition("=") if last else pair.partition("=")
             if not (name and equals and (value or last)):
-                raise InputError(f"{what} {pair!r}", expected=example)
+                form = example.partition(",")[0]
+                fix = f"write {what} {form}" if what.startswith("--") else f"write {form}"
+                raise InputError(f"{what} {pair!r} is not of the form {form}", expected=example, fix=fix)
             divided[name] = value
         return divided
 

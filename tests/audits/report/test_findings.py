@@ -54,7 +54,7 @@ def test_no_comparison_at_all(tmp_path: Path) -> None:
 def test_all_null(tmp_path: Path) -> None:
     rows = [null_comparison(), null_comparison(group="Asian_Americans", null_reason="one_cluster")]
     assert describe_run(small_run(tmp_path, rows)) == (
-        "No gap could be tested: 2 gaps could not be tested (no scores: 1, one cluster: 1)."
+        "No gap could be tested: 2 gaps (no scores: 1, only one text, prompt or template in a group: 1)."
     )
 
 

@@ -42,6 +42,11 @@ AGREES, DISAGREES = "agrees", "disagrees"
 _UNCHECKED = "not checked: "
 TOO_MANY = f"{_UNCHECKED}the family is too large for the arrangements there are"
 TOO_LONG = f"{_UNCHECKED}a family of this size takes many arrangements; --check all draws them"
+_UNCHECKED_WORDS = {
+    TOO_MANY: "so many comparisons are corrected together that permuting their clusters cannot reach the "
+    "p-value that decides; compare fewer outputs or groups, or add prompts"
+}
+"""Where a warning says more than the table."""
 _TEMPLATE = "template"
 
 
@@ -175,7 +180,8 @@ def describe_unconfirmed(rows: Sequence[Row]) -> list[str]:
             f"contradicted by the permutation check ({names}): treat them with caution"
         )
     return warnings + [
-        f"{count:,} gaps larger than chance have no permutation check: {reason.removeprefix(_UNCHECKED)}"
+        f"{count:,} gaps larger than chance have no permutation check: "
+        f"{_UNCHECKED_WORDS.get(reason, reason.removeprefix(_UNCHECKED))}"
         for reason, count in sorted(counts.items())
         if reason.startswith(_UNCHECKED)
     ]

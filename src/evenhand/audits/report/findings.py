@@ -36,6 +36,7 @@ from evenhand.report.wording import (
     format_points,
 )
 from evenhand.stats.corrections import ALPHA
+from evenhand.stats.results import ONE_CLUSTER
 from evenhand.store.run import Run
 
 CORRECTIONS: Mapping[str, str] = {"bh": "Benjamini-Hochberg", "holm": "Holm"}
@@ -200,7 +201,7 @@ def read_omnibus(run: Run) -> dict[OverallKey, Cell]:
     # Of two groups it says what their gap says.
     table = null_non_finite(run.table("omnibus")).filter(pl.col("n_groups") > 2)
     for row in table.iter_rows(named=True):
-        p, reason = row["p_adjusted"], format_name(row["null_reason"] or "not given")
+        p, reason = row["p_adjusted"], _describe_reason(row["null_reason"] or "not given")
         answer = Cell("–", hint=f"Whether the groups differ at all could not be tested: {reason}.")
         if p is not None:
             verdict = "differ by more than chance" if p <= ALPHA else f"are {INCONCLUSIVE}"
@@ -287,11 +288,11 @@ def _describe_gaps(
     if not judged:
         return "Nothing could be compared", ": this run holds no two groups of one axis with scores."
     largest, missing = by_standing["supported"], by_standing["missing"]
-    reasons = Counter(format_name(gap.comparison.null_reason or "no estimate") for gap in missing)
+    reasons = Counter(_describe_reason(gap.comparison.null_reason or "no estimate") for gap in missing)
     parts = ", ".join(f"{reason}: {times:,}" for reason, times in reasons.most_common(3))
-    untested = f"{format_count(len(missing), 'gap')} could not be tested ({parts})"
+    gaps = format_count(len(missing), "gap")
     if len(missing) == len(judged):
-        return "No gap could be tested", f": {untested}."
+        return "No gap could be tested", f": {gaps} ({parts})."
     kind = "exploratory gaps" if judged[0].comparison.exploratory else "gaps"
     if largest:
         doubted, verb = sum(gap.is_doubted for gap in largest), "is" if len(largest) == 1 else "are"
@@ -302,10 +303,17 @@ def _describe_gaps(
     else:
         headline = f"No gap is {LARGER}, which does not prove that there is none"
         compared = f"{len(judged):,} {kind} were compared" if len(judged) > 1 else "one was compared"
+        if missing:
+            compared = f"{len(judged) - len(missing):,} of {len(judged):,} {kind} were tested"
         rest = f": {compared}, and {describe_detectable(judged)}"
     if unclear := len(by_standing["unclear"]):
         rest += f"; {unclear:,} {'is' if unclear == 1 else 'are'} {INCONCLUSIVE} at this sample size"
-    return headline, f"{rest}{f'; {untested}' if missing else ''}."
+    return headline, f"{rest}{f'; {gaps} could not be tested ({parts})' if missing else ''}."
+
+
+def _describe_reason(reason: str) -> str:
+    words = format_name(reason)
+    return "only one text, prompt or template in a group" if words == ONE_CLUSTER else words
 
 
 def _describe_omnibus(run: Run, known: Mapping[MeasureKey, Measure]) -> str:

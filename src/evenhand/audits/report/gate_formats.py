@@ -77,10 +77,11 @@ def to_terminal_table(checks: Sequence[GateCheck], *, limit: int = 40) -> Render
         cells = (_SIGNS[check.verdict], *_describe(check))
         table.add_row(*(Text(show_control_characters(cell)) for cell in cells))
     left = Counter(check.verdict for check in ordered[limit:])
-    if not left:
-        return table
-    said = ", ".join(f"{amount:,} {_VERBS[verdict]}" for verdict, amount in left.items())
-    return Group(table, Text(f"not listed: {said}", style="dim"))
+    lines = [Text("x fails, ? is inconclusive, + passes", style="dim")]
+    if left:
+        said = ", ".join(f"{amount:,} {_VERBS[verdict]}" for verdict, amount in left.items())
+        lines.append(Text(f"not listed: {said}", style="dim"))
+    return Group(table, *lines)
 
 
 def _describe(check: GateCheck) -> tuple[str, str]:
