@@ -82,8 +82,8 @@ def test_the_plan_says_what_will_be_done(tmp_path: Path) -> None:
     )
     assert not (tmp_path / "s").exists()
     assert (
-        "no text has a mask, although the questions may say so: annotators may see its group (for "
-        "files, --mentions names the column with the words to mask)" in prepared.notes
+        "no text has a mask: annotators may see its group (for files, --mentions names the column "
+        "with the words to mask)" in prepared.notes
     )
 
 

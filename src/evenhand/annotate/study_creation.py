@@ -218,8 +218,8 @@ def read_sources(
             f"none of the words in the column {columns.mentions!r} (--mentions) occurs in any text, so "
             "nothing is masked: annotators may see the group"
             if columns.mentions
-            else "no text has a mask, although the questions may say so: annotators may see its group (for "
-            "files, --mentions names the column with the words to mask)"
+            else "no text has a mask: annotators may see its group (for files, --mentions names the column "
+            "with the words to mask)"
         )
     if left_out:
         notes.append(f"{left_out} empty texts left out")
