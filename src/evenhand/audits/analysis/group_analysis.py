@@ -29,9 +29,9 @@ from evenhand.config import SettingsOptions
 from evenhand.core.records import ALL, Prompt
 from evenhand.core.seeds import make_generator
 from evenhand.stats.contrasts import cluster_permutation, stratified_difference
+from evenhand.stats.corrections import ALPHA
 from evenhand.store.schemas import ADJUSTED, COMPARISONS, STRATA, STRATA_GROUPS, empty_table
 
-ALPHA = 0.05
 LEAST, MOST = 2_000, 1_000_000
 """Arrangements drawn for one gap."""
 MIN_TAIL_ARRANGEMENTS = 5
